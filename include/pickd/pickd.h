@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libpickd: ask the pickd daemon which endpoint should serve an LLM request.
+ *
+ *   pickd_client *client;
+ *   pickd_result *result = pickd_result_new();
+ *   pickd_request request = PICKD_REQUEST_INIT;
+ *   pickd_slice prompt = {text, text_size};
+ *   pickd_open(NULL, &client);
+ *   request.model = pickd_string("llama-3.1-70b");
+ *   request.text = &prompt;
+ *   request.text_count = 1;
+ *   if (pickd_pick(client, &request, PICKD_NO_DEADLINE, result) == 0)
+ *     connect_to(pickd_result_address(result, 0));
+ *
+ * What holds for every function here
+ *
+ *   Errors     A function that can fail returns 0 or a negative errno value; pickd_strerror() puts it
+ *              into words. Nothing is printed, no signal handler is set, no thread is started.
+ *   Memory     Handles are opaque. What is passed in is copied or read before the function returns and
+ *              never kept. What a result hands out lives until the result is used again or freed.
+ *   Threads    A pickd_client may be used by any number of threads at once. A pickd_queue and a
+ *              pickd_result belong to one thread at a time.
+ *   Fork       In a child of fork() every call on a handle of the parent fails with -EOWNERDEAD;
+ *              pickd_close() and the _free functions there release the child's memory only.
+ *   Structs    Every options struct begins with its size. Use the _INIT macros. Zero means "default"
+ *              unless a field says otherwise; a non-zero field this library does not know is refused
+ *              with -E2BIG, so an option is never silently lost.
+ *   Strings    pickd_slice: bytes with a length, may hold NUL bytes, need not be UTF-8.
+ *
+ * Error values and what a gateway makes of them
+ *
+ *   -EHOSTUNREACH  no ready endpoint, or none that the subset hint allows          HTTP 503
+ *   -EBUSY         the filters left nobody: the pool is saturated                  HTTP 429
+ *   -ENOENT        no endpoint serves this model; or no endpoint of this name      HTTP 404
+ *   -EINVAL        an argument is malformed; see each function                     HTTP 400
+ *   -E2BIG         a string, list or option struct is over its limit               HTTP 400
+ *   -EEXIST        an endpoint of this name exists already
+ *   -EPERM         the daemon's configuration does not let this user do that
+ *   -ESTALE        the ticket is unknown, or its request has ended already
+ *   -EOWNERDEAD    a handle was used in a forked child
+ *   -ETIMEDOUT     the deadline passed; nothing stays reserved
+ *   -EAGAIN        the queue or ring is full: poll, then try again
+ *   -ENOTCONN      the daemon is not there (any more)
+ *   -EPROTO        the daemon answered something this library does not understand
+ *   -EPROTONOSUPPORT  the daemon speaks another layout; both versions are in pickd_last_error()
+ *   -ENOMEM        out of memory
+ */
+#ifndef PICKD_PICKD_H
+#define PICKD_PICKD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PICKD_API __attribute__((visibility("default")))
+#else
+#define PICKD_API
+#endif
+
+/* Version of this header. pickd_version() tells that of the library that was linked. */
+#define PICKD_VERSION_MAJOR 0
+#define PICKD_VERSION_MINOR 1
+#define PICKD_VERSION_PATCH 0
+
+/* ---- Small types ------------------------------------------------------------------------------- */
+
+/* Bytes that somebody else owns. `data` may be NULL when `size` is 0. */
+typedef struct pickd_slice {
+  const void *data;
+  size_t size;
+} pickd_slice;
+
+/* A slice of a zero-terminated string; NULL gives an empty slice. Any thread. */
+PICKD_API pickd_slice pickd_string(const char *text);
+
+/* Names one picked request. Keep it to report on the request. 16 bytes, copy as you like; it stays
+ * good across reconnects and daemon restarts and may be reported from any connection of the same user. */
+typedef struct pickd_ticket {
+  uint64_t client;
+  uint64_t sequence;
+} pickd_ticket;
+
+/* "Not told", where 0 is a real value. */
+#define PICKD_UNKNOWN UINT32_MAX
+
+/* Timeouts are in microseconds. 0 = do not wait at all. */
+#define PICKD_NO_DEADLINE INT64_MAX
+
+typedef enum pickd_role {
+  PICKD_ROLE_BOTH = 0, /* prefill and decode */
+  PICKD_ROLE_DECODE = 1,
+  PICKD_ROLE_PREFILL = 2,
+  PICKD_ROLE_ENCODE = 3
+} pickd_role;
+
+/* ---- Client ------------------------------------------------------------------------------------ */
+
+typedef struct pickd_client pickd_client;
+
+typedef struct pickd_options {
+  size_t struct_size;       /* sizeof(pickd_options) */
+  const char *socket_path;  /* NULL: $PICKD_SOCKET, else /run/pickd/pickd.sock */
+  const char *name;         /* shown to operators; NULL: the name of the program */
+  uint32_t keys_max;        /* longest prompt in prefix blocks, 16..16384; 0: 2048 (131,072 tokens of
+                               64 a block). The daemon may grant less. Longer prompts are cut, and the
+                               result says so. */
+  uint32_t channels_max;    /* picks that may wait at once in this client, 1..1024; 0: 64 */
+  uint32_t spin_us;         /* how long a waiting call spins before it sleeps; 0: sleep at once */
+  uint32_t connect_timeout_ms; /* 0: 2,000 */
+  uint32_t flags;           /* PICKD_OPEN_* */
+} pickd_options;
+
+#define PICKD_OPTIONS_INIT {sizeof(pickd_options), NULL, NULL, 0, 0, 0, 0, 0}
+
+/* Waiting calls never sleep: lowest latency for a core given away. */
+#define PICKD_OPEN_BUSY_POLL 1u
+
+/* Connects to the daemon. `options` may be NULL. On success *client must be closed with pickd_close().
+ * Errors: -ENOTCONN (nobody listens at the path), -EACCES (no permission for the socket), -EPERM,
+ * -ETIMEDOUT, -EPROTONOSUPPORT, -EINVAL, -E2BIG, -ENOMEM. Any thread. */
+PICKD_API int pickd_open(const pickd_options *options, pickd_client **client);
+
+/* Closes a client and every channel of it. Reservations that were not reported on are released by the
+ * daemon. No other thread may be inside a call on it, and its queues must be closed before. NULL is
+ * allowed. */
+PICKD_API void pickd_close(pickd_client *client);
+
+/* What the daemon granted at open: the block size in tokens, the longest prompt in blocks, and its
+ * version ("0.1.0"). Pointers may be NULL; the string lives as long as the client. Any thread. */
+PICKD_API int pickd_daemon_info(pickd_client *client, uint32_t *block_tokens, uint32_t *keys_max,
+                                const char **version);
+
+/* The last failure of this client in words, with what would be right where that is known. Copied into
+ * `buffer`, cut at `size`, always terminated. Returns the length without cut. Any thread. */
+PICKD_API size_t pickd_last_error(pickd_client *client, char *buffer, size_t size);
+
+/* ---- Request ----------------------------------------------------------------------------------- */
+
+/* Content that stands in the prompt but is not text: an image, audio, video. `digest` names it (16 to
+ * 64 bytes of any good hash), `offset` is where it stands: bytes for text, ids for token ids. Equal
+ * digests at equal places share prefix blocks, different ones never do. */
+typedef struct pickd_extra {
+  size_t offset;
+  pickd_slice digest;
+} pickd_extra;
+
+typedef struct pickd_attribute {
+  pickd_slice key;
+  pickd_slice value;
+} pickd_attribute;
+
+typedef struct pickd_request {
+  size_t struct_size; /* sizeof(pickd_request) */
+
+  pickd_slice model;   /* at most 255 bytes; empty: any */
+  pickd_slice adapter; /* LoRA adapter, at most 255 bytes; empty: none. Its prefixes are its own. */
+  pickd_slice salt;    /* any length: requests of different salts share no prefix (tenants) */
+
+  /* The prompt, as text segments (joined without a separator; how it is cut into segments does not
+   * matter) or as token ids, not both. Neither: no prefix, picked by load. */
+  const pickd_slice *text;
+  size_t text_count;
+  const uint32_t *token_ids;
+  size_t token_count;
+  uint32_t prompt_tokens; /* 0: token_count, or a quarter of the bytes of text */
+
+  /* Extras must be in order of `offset`. The stride is the size of one element of your array. */
+  const pickd_extra *extras;
+  size_t extra_count;
+  size_t extra_stride; /* 0: sizeof(pickd_extra) */
+
+  pickd_slice session_id;  /* at most 255 bytes; empty: none */
+  pickd_slice fairness_id; /* at most 255 bytes */
+  pickd_slice request_id;  /* at most 255 bytes; shown in explanations */
+
+  /* Names or addresses the pick may go to. Heeded when PICKD_REQUEST_SUBSET is set: an empty hint then
+   * means "nobody" and gives -EHOSTUNREACH. At most 512 entries. */
+  const pickd_slice *subset;
+  size_t subset_count;
+
+  /* Headers and labels for plugins that ask for them. At most 32, each key and value 255 bytes. */
+  const pickd_attribute *attributes;
+  size_t attribute_count;
+  size_t attribute_stride; /* 0: sizeof(pickd_attribute) */
+
+  double slo_ttft_ms; /* 0: none. Negative, NaN, infinite or above one day: none, and counted. */
+  double slo_itl_ms;  /* likewise */
+  int32_t priority;   /* -32768..32767; 0 is the ordinary one, negative may be shed */
+  uint32_t expected_output_tokens; /* 0: unknown */
+  uint32_t endpoints_max;          /* how many endpoints the result lists, 1..8; 0: 8 */
+  uint32_t flags;                  /* PICKD_REQUEST_* */
+} pickd_request;
+
+#define PICKD_REQUEST_INIT \
+  { sizeof(pickd_request), {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0, 0, NULL, 0, 0, \
+    {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+#define PICKD_REQUEST_STREAM 1u  /* the answer will be streamed */
+#define PICKD_REQUEST_SUBSET 2u  /* heed `subset` */
+#define PICKD_REQUEST_DRY_RUN 4u /* pick, but reserve and remember nothing */
+
+/* ---- Result ------------------------------------------------------------------------------------ */
+
+typedef struct pickd_result pickd_result;
+
+/* Why the first endpoint won. */
+typedef enum pickd_reason {
+  PICKD_REASON_NONE = 0,
+  PICKD_REASON_SCORE = 1,    /* highest score, alone */
+  PICKD_REASON_TIE = 2,      /* drawn at random among equals */
+  PICKD_REASON_PREFIX = 3,   /* highest score, and the longest prefix match */
+  PICKD_REASON_SESSION = 4,  /* the endpoint of the session */
+  PICKD_REASON_ONLY = 5,     /* the only candidate */
+  PICKD_REASON_POLICY = 6,   /* a policy without scores, such as round-robin */
+  PICKD_REASON_FALLBACK = 7, /* nobody is healthy: the least bad */
+  PICKD_REASON_DEGRADED = 8  /* picked by the library itself: the daemon is away */
+} pickd_reason;
+
+#define PICKD_RESULT_CUT 1u      /* the prompt was longer than the key limit */
+#define PICKD_RESULT_DEGRADED 2u /* see PICKD_REASON_DEGRADED */
+
+/* A result to be filled again and again; NULL when out of memory. Free it with pickd_result_free(). */
+PICKD_API pickd_result *pickd_result_new(void);
+PICKD_API void pickd_result_free(pickd_result *result);
+
+/* Accessors. `index` 0 is the winner, the others are fallbacks in order; out of range gives NULL, 0 or
+ * NaN. Strings are zero-terminated and live until the result is filled again or freed. */
+PICKD_API int pickd_result_status(const pickd_result *result); /* 0 or the negative errno of the pick */
+PICKD_API pickd_ticket pickd_result_ticket(const pickd_result *result);
+PICKD_API pickd_reason pickd_result_reason(const pickd_result *result);
+PICKD_API uint32_t pickd_result_flags(const pickd_result *result); /* PICKD_RESULT_* */
+PICKD_API size_t pickd_result_endpoint_count(const pickd_result *result);
+PICKD_API const char *pickd_result_address(const pickd_result *result, size_t index); /* as configured */
+PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index);
+PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index);
+PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* thought cached */
+PICKD_API double pickd_result_score(const pickd_result *result, size_t index);
+PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* as used for the pick */
+PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted, NaN = unknown */
+PICKD_API double pickd_result_itl_ms(const pickd_result *result);  /* predicted, NaN = unknown */
+/* Nanoseconds this pick took in hashing the prompt, for those who watch latency. */
+PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
+
+/* ---- Pick -------------------------------------------------------------------------------------- */
+
+/* Picks an endpoint and reserves its load. Waits at most `timeout_us` for the daemon. On success the
+ * result lists at least one endpoint; report on its ticket, or the reservation ends with its lease.
+ * On failure the result holds the status and no endpoint.
+ *
+ * Errors: -EHOSTUNREACH, -EBUSY, -ENOENT, -EINVAL (both text and token ids; extras out of order; an
+ * unknown flag; endpoints_max over 8; priority out of range), -E2BIG (a string or list over its limit),
+ * -ETIMEDOUT, -ENOTCONN, -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
+ * a free channel. Allocates nothing after the first picks. */
+PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
+                         pickd_result *result);
+
+/* ---- Reports ----------------------------------------------------------------------------------- */
+
+typedef enum pickd_report_kind {
+  PICKD_REPORT_FIRST_TOKEN = 1, /* the first token came: its prefill is over */
+  PICKD_REPORT_PROGRESS = 2,    /* the stream lives; output_tokens so far */
+  PICKD_REPORT_DONE = 3,        /* the request ended well; usage as far as known */
+  PICKD_REPORT_FAILED = 4,      /* the endpoint failed; the request ended */
+  PICKD_REPORT_FALLBACK = 5,    /* `endpoint` serves it now: the reservation moves there */
+  PICKD_REPORT_CANCELLED = 6    /* the caller went away; the request ended */
+} pickd_report_kind;
+
+typedef struct pickd_report_info {
+  size_t struct_size; /* sizeof(pickd_report_info) */
+  pickd_ticket ticket;
+  pickd_report_kind kind;
+  uint32_t prompt_tokens; /* from the engine's usage, or PICKD_UNKNOWN */
+  uint32_t cached_tokens; /* usage.prompt_tokens_details.cached_tokens, or PICKD_UNKNOWN */
+  uint32_t output_tokens; /* or PICKD_UNKNOWN */
+  pickd_slice endpoint;   /* PICKD_REPORT_FALLBACK: name or address out of the result */
+} pickd_report_info;
+
+#define PICKD_REPORT_INIT \
+  { sizeof(pickd_report_info), {0, 0}, (pickd_report_kind)0, PICKD_UNKNOWN, PICKD_UNKNOWN, \
+    PICKD_UNKNOWN, {NULL, 0} }
+
+/* Reports on a ticket. DONE, FAILED and CANCELLED end the request and are applied once.
+ *
+ * timeout_us 0: hands the report over and returns; what the daemon makes of it is counted there
+ * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. Otherwise waits for the daemon's
+ * word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone), -ENOENT (no such fallback
+ * endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be applied), -EINVAL, -ENOTCONN,
+ * -EOWNERDEAD. Any thread. */
+PICKD_API int pickd_report(pickd_client *client, const pickd_report_info *report, int64_t timeout_us);
+
+/* ---- Asynchronous queue ------------------------------------------------------------------------ */
+
+typedef struct pickd_queue pickd_queue;
+
+/* Opens a queue with a channel of its own, for event loops: submit, wait on the event fd, poll.
+ * `depth`: picks that may be outstanding, 1..4096; 0: 256. Close it before its client.
+ * Errors: as pickd_open(). The queue belongs to one thread at a time. */
+PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue);
+PICKD_API void pickd_queue_close(pickd_queue *queue);
+
+/* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
+ * NULL. Errors: those of the arguments of pickd_pick(), -EAGAIN (poll first), -ENOTCONN, -EOWNERDEAD. */
+PICKD_API int pickd_queue_submit(pickd_queue *queue, const pickd_request *request, uint64_t user_data,
+                                 pickd_ticket *ticket);
+
+/* Takes the next answer. Returns 1 when `result` (its status may be an error) and `user_data` were
+ * filled, 0 when there is none yet, or a negative errno. Never waits. */
+PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_t *user_data);
+
+/* Forgets an outstanding pick: its answer is dropped and what it reserved is released. -ESTALE when the
+ * ticket is not outstanding here. */
+PICKD_API int pickd_queue_cancel(pickd_queue *queue, pickd_ticket ticket);
+
+/* Hands a report over without waiting; as pickd_report() with a timeout of 0, on this queue's ring, so
+ * that it stays in order with its submissions. */
+PICKD_API int pickd_queue_report(pickd_queue *queue, const pickd_report_info *report);
+
+/* A descriptor that becomes readable when answers wait: for epoll, poll, Go's netpoller, tokio. Poll
+ * it, never read it; then call pickd_queue_poll() until it returns 0. It stays the same for the life of
+ * the queue and belongs to the queue. */
+PICKD_API int pickd_queue_event_fd(pickd_queue *queue);
+
+/* ---- Endpoints --------------------------------------------------------------------------------- */
+
+typedef struct pickd_label {
+  const char *key;
+  const char *value;
+} pickd_label;
+
+/* An endpoint: one engine, or one data-parallel rank of it. Strings are zero-terminated. */
+typedef struct pickd_endpoint {
+  size_t struct_size;  /* sizeof(pickd_endpoint) */
+  const char *name;    /* unique, 1..127 bytes */
+  const char *address; /* "host:port" or a URL, 1..127 bytes; handed out as it is */
+  const char *pool;    /* NULL: "default" */
+  pickd_role role;
+  const char *const *models; /* NULL: serves any model. At most 64. */
+  size_t model_count;
+  const pickd_label *labels; /* at most 64 */
+  size_t label_count;
+  uint64_t capacity_tokens; /* KV cache of the engine in tokens; 0: the configured capacity */
+
+  /* What is known of its load; PICKD_UNKNOWN where it is not. */
+  uint32_t waiting;    /* requests queued in the engine */
+  uint32_t running;    /* requests running in the engine */
+  uint32_t kv_use_ppm; /* KV cache in use, parts per million */
+
+  /* LoRA adapters in the engine. At most 16 of each. */
+  uint32_t adapters_max; /* 0: not told */
+  const char *const *adapters_active;
+  size_t adapter_active_count;
+  const char *const *adapters_waiting;
+  size_t adapter_waiting_count;
+} pickd_endpoint;
+
+#define PICKD_ENDPOINT_INIT \
+  { sizeof(pickd_endpoint), NULL, NULL, NULL, PICKD_ROLE_BOTH, NULL, 0, NULL, 0, 0, PICKD_UNKNOWN, \
+    PICKD_UNKNOWN, PICKD_UNKNOWN, 0, NULL, 0, NULL, 0 }
+
+/* Changes to the endpoints this connection owns; they wait for the daemon and return its word. All are
+ * for the users in `listen.admin_uids`: -EPERM otherwise. Endpoints of a connection stay when it closes.
+ * Any thread.
+ *
+ *   add      -EEXIST when the name is taken, -E2BIG when the table is full
+ *   update   replaces everything told about it; -ENOENT. A new address is a new engine: its prefixes
+ *            and in-flight counts start from nothing
+ *   remove   its prefixes are dead when this returns; -ENOENT
+ *   drain    no new picks go there; `on` 0 takes it back; -ENOENT
+ *   reset    the engine was restarted or its cache cleared: prefixes and counts start from nothing */
+PICKD_API int pickd_endpoint_add(pickd_client *client, const pickd_endpoint *endpoint);
+PICKD_API int pickd_endpoint_update(pickd_client *client, const pickd_endpoint *endpoint);
+PICKD_API int pickd_endpoint_remove(pickd_client *client, const char *name);
+PICKD_API int pickd_endpoint_drain(pickd_client *client, const char *name, int on);
+PICKD_API int pickd_endpoint_reset(pickd_client *client, const char *name);
+
+/* ---- Words and versions ------------------------------------------------------------------------ */
+
+/* What an error value of this library means, in a constant string. Any thread. */
+PICKD_API const char *pickd_strerror(int error);
+
+/* What a reason means: "score", "tie", "prefix", ... Any thread. */
+PICKD_API const char *pickd_reason_name(pickd_reason reason);
+
+/* "0.1.0": the version of the library that was linked. Any thread. */
+PICKD_API const char *pickd_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PICKD_PICKD_H */
