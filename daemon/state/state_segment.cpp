@@ -1,0 +1,163 @@
+#include "daemon/state/state_segment.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <boost/interprocess/mapped_region.hpp>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "daemon/base/clock.hpp"
+#include "daemon/base/random.hpp"
+#include "daemon/state/boot_id.hpp"
+
+namespace pickd::state {
+
+namespace {
+
+// What Boost.Interprocess wants of a thing that can be mapped.
+struct MappableFd {
+  int fd;
+  boost::interprocess::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
+  boost::interprocess::mode_t get_mode() const { return boost::interprocess::read_write; }
+};
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
+  struct statvfs room {};
+  if (::statvfs(directory_of(path).c_str(), &room) != 0) {
+    return base::errno_error("state.path " + path + ": its directory");
+  }
+  // A file that will be replaced gives its room back only after the rename, so it does not count.
+  const std::uint64_t free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+  if (free_bytes < bytes) {
+    return base::Error{-ENOSPC, "state.path " + path + ": " + std::to_string(bytes >> 20) +
+                                    " MiB wanted, its file system has " + std::to_string(free_bytes >> 20) +
+                                    " MiB free; lower state.size_mib or enlarge the tmpfs"};
+  }
+  return {};
+}
+
+void fill_header(abi::StateHeader& header, const StateParameters& parameters, const StateLayout& layout) {
+  abi::SegmentHeader& segment = header.segment;
+  segment.magic = abi::kStateMagic;
+  segment.layout_major = abi::kLayoutMajor;
+  segment.layout_minor = abi::kLayoutMinor;
+  segment.header_bytes = sizeof(abi::StateHeader);
+  segment.total_bytes = layout.total_bytes;
+  segment.byte_order_mark = abi::kByteOrderMark;
+  segment.features = parameters.hot_holders == 0 ? 0 : abi::kFeatureHotGroups;
+  read_boot_id(segment.boot_id);
+  segment.daemon_epoch = base::random_u64() | 1;
+
+  header.block_tokens = parameters.block_tokens;
+  header.clock_mode = static_cast<std::uint32_t>(parameters.clock_mode);
+  // The base lies two ticks back, so that a tick, and with it a stamp, is never 0 at the start.
+  header.tick_base_ns = base::boot_ns() - 2 * abi::kTickNs;
+  header.tick_ns = abi::kTickNs;
+  header.instance_id = base::random_u64();
+  const std::uint32_t block_bytes = parameters.block_tokens * abi::kBytesPerToken;
+  header.key_algorithms[0] = {1, abi::KeyKind::kText, 1, 0, block_bytes};
+  header.key_algorithms[1] = {2, abi::KeyKind::kTokens, 1, 0, block_bytes};
+  base::random_bytes(header.hash_secret, sizeof header.hash_secret);
+  header.hot_holders = parameters.hot_holders;
+  header.endpoint_ids = layout.endpoint_ids;
+  header.reservation_slots = layout.reservation_slots;
+  header.workers = parameters.workers;
+  header.workers_offset = layout.workers_offset;
+  header.counters_offset = layout.counters_offset;
+  header.endpoints_offset = layout.endpoints_offset;
+  header.reservations_offset = layout.reservations_offset;
+  header.routing_offset = layout.routing_offset;
+  header.routing_bytes = layout.routing_bytes;
+  header.prefix_offset = layout.prefix_offset;
+  header.prefix_lines = layout.prefix_lines;
+  header.ttl_ticks = parameters.ttl_ticks;
+  header.blocks_min = parameters.blocks_min;
+  header.blocks_max = parameters.blocks_max;
+  header.keys_max = parameters.keys_max;
+  header.daemon_pid = static_cast<std::uint32_t>(::getpid());
+  header.virtual_tick.store(2, std::memory_order_relaxed);
+  header.endpoint_high_water.store(1, std::memory_order_relaxed);
+  header.heartbeat_ns.store(base::boot_ns(), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::string& path,
+                                                                 const StateParameters& parameters) {
+  auto layout = lay_out(parameters);
+  if (!layout) return layout.error();
+  if (auto room = check_room(path, layout->total_bytes); !room) return room.error();
+
+  std::unique_ptr<StateSegment> segment(new StateSegment());
+  segment->path_ = path;
+  segment->layout_ = *layout;
+
+  const std::string fresh = path + ".new";
+  ::unlink(fresh.c_str());  // of a daemon that died while filling it; nobody was handed it
+  segment->fd_ = base::Fd(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!segment->fd_.valid()) return base::errno_error("state.path " + path + ": cannot be made");
+  const int fd = segment->fd_.get();
+  if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(layout->total_bytes)); code != 0) {
+    ::unlink(fresh.c_str());
+    return base::Error{-code, "state.path " + path + ": " + std::to_string(layout->total_bytes >> 20) +
+                                  " MiB cannot be allocated: " + std::strerror(code)};
+  }
+  try {
+    segment->region_ = std::make_unique<boost::interprocess::mapped_region>(
+        MappableFd{fd}, boost::interprocess::read_write, 0, layout->total_bytes);
+  } catch (const boost::interprocess::interprocess_exception& failure) {
+    ::unlink(fresh.c_str());
+    return base::Error{-ENOMEM, "state.path " + path + ": cannot be mapped: " + failure.what()};
+  }
+  segment->base_ = static_cast<std::byte*>(segment->region_->get_address());
+  segment->header_ = new (segment->base_) abi::StateHeader{};
+  fill_header(*segment->header_, parameters, *layout);
+  // Readers load this first (acquire): what was filled above is complete when they see it.
+  segment->header_->segment.version.store(abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor),
+                                          std::memory_order_release);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    const auto error = base::errno_error("state.path " + path + ": cannot be put in place");
+    ::unlink(fresh.c_str());
+    return error;
+  }
+  return segment;
+}
+
+StateSegment::~StateSegment() = default;
+
+base::Result<base::Fd> StateSegment::open_read_only() const {
+  // Through /proc, because the path may name another file by now.
+  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+  base::Fd fd(::open(self.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return base::errno_error("state segment: cannot be opened read-only");
+  return fd;
+}
+
+abi::WorkerWord& StateSegment::worker_word(std::uint32_t worker) const {
+  return at<abi::WorkerWord>(layout_.workers_offset)[worker];
+}
+abi::Word* StateSegment::counters(std::uint32_t thread) const {
+  return at<abi::Word>(layout_.counters_offset) + static_cast<std::size_t>(thread) * abi::kCountersMax;
+}
+abi::EndpointRecord* StateSegment::endpoints() const {
+  return at<abi::EndpointRecord>(layout_.endpoints_offset);
+}
+abi::Reservation* StateSegment::reservations() const {
+  return at<abi::Reservation>(layout_.reservations_offset);
+}
+std::byte* StateSegment::routing_buffer(std::uint32_t which) const {
+  return at<std::byte>(layout_.routing_offset + which * layout_.routing_bytes);
+}
+abi::Word* StateSegment::prefix_words() const { return at<abi::Word>(layout_.prefix_offset); }
+
+}  // namespace pickd::state

@@ -1,0 +1,64 @@
+// The state segment of this daemon: makes the file, maps it, hands out its parts.
+//
+// One writer: the daemon that holds the instance lock. Clients get the descriptor of
+// open_read_only() and nothing else. The file is filled under another name and renamed, so that no
+// reader ever sees half of one; it is never truncated or resized in place.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "abi/state_layout.hpp"
+#include "daemon/base/fd.hpp"
+#include "daemon/base/result.hpp"
+#include "daemon/state/state_layout.hpp"
+
+namespace boost::interprocess {
+class mapped_region;
+}
+
+namespace pickd::state {
+
+class StateSegment {
+ public:
+  // Makes `path` anew. The memory is allocated before it is mapped (a sparse file is SIGBUS later, in
+  // the daemon and in its clients). Errors: no room in the file system, no permission, too small.
+  static base::Result<std::unique_ptr<StateSegment>> create(const std::string& path,
+                                                            const StateParameters& parameters);
+  ~StateSegment();
+  StateSegment(const StateSegment&) = delete;
+  StateSegment& operator=(const StateSegment&) = delete;
+
+  // A descriptor for clients. Another user cannot reopen it for writing: the file's mode is 0600.
+  base::Result<base::Fd> open_read_only() const;
+
+  abi::StateHeader& header() const { return *header_; }
+  abi::WorkerWord& worker_word(std::uint32_t worker) const;
+  abi::Word* counters(std::uint32_t thread) const;  // kCountersMax words
+  abi::EndpointRecord* endpoints() const;
+  abi::Reservation* reservations() const;
+  std::byte* routing_buffer(std::uint32_t which) const;
+  abi::Word* prefix_words() const;
+
+  const std::string& path() const { return path_; }
+  std::uint64_t bytes() const { return layout_.total_bytes; }
+  const StateLayout& layout() const { return layout_; }
+
+ private:
+  StateSegment() = default;
+  template <typename T>
+  T* at(std::uint64_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+
+  std::string path_;
+  StateLayout layout_;
+  base::Fd fd_;
+  std::unique_ptr<boost::interprocess::mapped_region> region_;
+  std::byte* base_ = nullptr;
+  abi::StateHeader* header_ = nullptr;
+};
+
+}  // namespace pickd::state
