@@ -1,0 +1,139 @@
+// Config: everything an operator can set, checked and with defaults filled in.
+//
+// Plain data. How it is read from YAML and the environment is in load.hpp; which settings there are, with
+// range, unit and help text, is the table in settings.cpp. Knows no plugin: the pick folder gives the
+// `scheduling` tree its meaning.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/config/tree.hpp"
+
+namespace pickd::config {
+
+struct ListenConfig {
+  std::string socket;      // path of the control socket
+  std::uint64_t mode = 0;  // permission bits of the socket
+  std::string group;       // group of the socket; empty: the daemon's own
+  std::optional<std::vector<std::uint32_t>> admin_uids;  // absent: root and the daemon's own
+  std::vector<std::uint32_t> allowed_uids;               // empty: whoever the file mode lets in
+  std::uint64_t clients_max = 0;
+  std::uint64_t channels_max = 0;
+  std::uint64_t channels_per_client_max = 0;
+  std::uint64_t keys_max = 0;  // block keys of one submission
+
+  bool operator==(const ListenConfig&) const = default;
+};
+
+struct StateConfig {
+  std::string path;
+  std::uint64_t size_mib = 0;
+  std::uint64_t block_tokens = 0;
+  std::uint64_t ttl_ms = 0;
+  std::uint64_t capacity_tokens = 0;  // of an endpoint that names none; 0: no limit
+  std::uint64_t prefix_blocks_min = 0;
+  std::uint64_t prefix_blocks_max = 0;
+  std::uint64_t endpoints_max = 0;
+
+  bool operator==(const StateConfig&) const = default;
+};
+
+struct WorkersConfig {
+  std::uint64_t count = 0;
+  std::uint64_t spin_us = 0;
+  bool busy_poll = false;
+  std::vector<std::uint32_t> cpus;  // worker i runs on cpus[i % size]; empty: anywhere
+
+  bool operator==(const WorkersConfig&) const = default;
+};
+
+struct ReservationsConfig {
+  std::uint64_t max = 0;  // a power of two
+  std::uint64_t lease_ms = 0;
+
+  bool operator==(const ReservationsConfig&) const = default;
+};
+
+struct LogConfig {
+  std::string level;  // trace, debug, info, warn, error
+
+  bool operator==(const LogConfig&) const = default;
+};
+
+// Values as in pickd_role of pickd.h and Endpoint.role of pickd.fbs.
+enum class Role : std::uint8_t { kBoth = 0, kDecode = 1, kPrefill = 2, kEncode = 3 };
+
+struct EndpointConfig {
+  std::string name;     // unique, 1..127 bytes
+  std::string address;  // "host:port" or a URL, 1..127 bytes
+  std::string pool = "default";
+  Role role = Role::kBoth;
+  std::vector<std::string> models;  // empty: serves any
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::uint64_t capacity_tokens = 0;  // 0: state.capacity_tokens
+  Place place;
+
+  bool operator==(const EndpointConfig&) const = default;
+};
+
+// One entry of `plugins:`. The meaning of type and parameters belongs to the pick folder, which reads
+// them with a ParameterReader (parameters.hpp).
+struct PluginConfig {
+  std::string type;
+  std::string name;  // the type when the file names none; unique
+  Tree parameters;   // a map; null when there are none
+  Place place;
+
+  friend bool operator==(const PluginConfig& a, const PluginConfig& b) {
+    return a.type == b.type && a.name == b.name && same_tree(a.parameters, b.parameters);
+  }
+};
+
+struct PluginUse {
+  std::string plugin_ref;        // the name of a PluginConfig; it exists
+  std::optional<double> weight;  // finite, negative too; absent means 1
+  Place place;
+
+  bool operator==(const PluginUse&) const = default;
+};
+
+struct ProfileConfig {
+  std::string name;
+  std::vector<PluginUse> plugins;
+  Place place;
+
+  bool operator==(const ProfileConfig&) const = default;
+};
+
+// Either `profile` names a built-in profile, or `plugins` and `profiles` say it all, or nothing is set
+// and the default policy holds. `file` is where they were read from when schedulingConfigFile was given.
+struct SchedulingConfig {
+  std::string profile;
+  Place profile_place;
+  std::string file;
+  std::vector<PluginConfig> plugins;
+  std::vector<ProfileConfig> profiles;
+
+  bool operator==(const SchedulingConfig&) const = default;
+};
+
+struct Config {
+  Config();  // the defaults of the table in settings.cpp; valid as it is
+
+  ListenConfig listen;
+  StateConfig state;
+  WorkersConfig workers;
+  ReservationsConfig reservations;
+  LogConfig log;
+  SchedulingConfig scheduling;
+  std::vector<EndpointConfig> endpoints;  // of `endpoints:` and of `pools:`, in the order of the file
+
+  bool operator==(const Config&) const = default;
+};
+
+}  // namespace pickd::config
