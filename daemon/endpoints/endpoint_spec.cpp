@@ -1,0 +1,45 @@
+#include "daemon/endpoints/endpoint_spec.hpp"
+
+#include "abi/key.hpp"
+
+namespace pickd::endpoints {
+
+base::Result<void> check_spec(const EndpointSpec& spec) {
+  const auto refuse = [&spec](const std::string& text) {
+    return base::Error{-EINVAL, "endpoint \"" + spec.name + "\": " + text};
+  };
+  if (spec.name.empty() || spec.name.size() > abi::kEndpointNameBytesMax) {
+    return refuse("its name must have 1 to 127 bytes");
+  }
+  if (spec.address.empty() || spec.address.size() > abi::kEndpointAddressBytesMax) {
+    return refuse("its address must have 1 to 127 bytes");
+  }
+  for (const std::string* text : {&spec.name, &spec.address, &spec.pool}) {
+    if (text->find('\0') != std::string::npos) return refuse("name, address and pool cannot hold NUL bytes");
+  }
+  if (spec.pool.empty() || spec.pool.size() > abi::kEndpointNameBytesMax) {
+    return refuse("its pool's name must have 1 to 127 bytes");
+  }
+  if (spec.models.size() > abi::kEndpointModelsMax) return refuse("it lists more than 64 models");
+  for (const std::string& model : spec.models) {
+    if (model.empty() || model.size() > abi::kModelBytesMax) {
+      return refuse("a model's name must have 1 to 255 bytes");
+    }
+  }
+  if (spec.labels.size() > abi::kEndpointLabelsMax) return refuse("it has more than 64 labels");
+  if (spec.adapters_active.size() > abi::kEndpointAdaptersMax ||
+      spec.adapters_waiting.size() > abi::kEndpointAdaptersMax) {
+    return refuse("it lists more than 16 adapters of a kind");
+  }
+  if (spec.kv_use_ppm != abi::kUnknown32 && spec.kv_use_ppm > 1'000'000) {
+    return refuse("its KV use must be 0 to 1000000 parts per million, or unknown");
+  }
+  return {};
+}
+
+std::uint32_t adapter_hash(const void* name, std::size_t size) {
+  const auto hash = static_cast<std::uint32_t>(XXH3_64bits(name, size));
+  return hash == 0 ? 1 : hash;
+}
+
+}  // namespace pickd::endpoints

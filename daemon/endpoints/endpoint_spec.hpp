@@ -1,0 +1,39 @@
+// What somebody said of an endpoint: the input of the endpoint table, whoever the source is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/state_layout.hpp"
+#include "daemon/base/result.hpp"
+
+namespace pickd::endpoints {
+
+struct EndpointSpec {
+  std::string name;
+  std::string address;
+  std::string pool = "default";
+  abi::Role role = abi::Role::kBoth;
+  std::vector<std::string> models;  // none: serves any model
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::uint64_t capacity_blocks = 0;  // 0: the configured capacity
+
+  // Load as told by the source; kUnknown32 where it was not.
+  std::uint32_t waiting = abi::kUnknown32;
+  std::uint32_t running = abi::kUnknown32;
+  std::uint32_t kv_use_ppm = abi::kUnknown32;
+
+  std::uint32_t adapters_max = 0;  // 0: not told
+  std::vector<std::string> adapters_active;
+  std::vector<std::string> adapters_waiting;
+};
+
+// Refuses empty or over-long names and addresses, too many models, labels or adapters.
+base::Result<void> check_spec(const EndpointSpec& spec);
+
+// The hash under which an adapter stands in an endpoint's record. Never 0.
+std::uint32_t adapter_hash(const void* name, std::size_t size);
+
+}  // namespace pickd::endpoints

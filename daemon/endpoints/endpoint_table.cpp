@@ -1,0 +1,248 @@
+#include "daemon/endpoints/endpoint_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "daemon/endpoints/count_word.hpp"
+
+namespace pickd::endpoints {
+
+namespace {
+
+std::uint32_t stamp_after(std::uint64_t tick) {
+  return static_cast<std::uint32_t>(tick + 1) & abi::kStampMask;
+}
+
+TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string_view name) {
+  const auto at = std::find_if(entries.begin(), entries.end(),
+                               [name](const TopologyEndpoint& entry) { return entry.name == name; });
+  return at == entries.end() ? nullptr : &*at;
+}
+
+base::Error unknown(std::string_view name) {
+  return {-ENOENT, "endpoint \"" + std::string(name) + "\": there is none of this name"};
+}
+
+void write_words(abi::Word* words, std::size_t count, const std::string& text) {
+  for (std::size_t at = 0; at < count; ++at) {
+    std::uint64_t value = 0;
+    const std::size_t from = at * sizeof value;
+    if (from < text.size()) {
+      std::memcpy(&value, text.data() + from, std::min(sizeof value, text.size() - from));
+    }
+    words[at].store(value, std::memory_order_relaxed);
+  }
+}
+
+void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names) {
+  for (std::size_t at = 0; at < abi::kEndpointAdaptersMax; ++at) {
+    const std::uint32_t hash = at < names.size() ? adapter_hash(names[at].data(), names[at].size()) : 0;
+    words[at].store(hash, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+base::Result<std::uint16_t> EndpointTable::free_id() const {
+  const auto high_water = static_cast<std::uint32_t>(parts_.high_water->load(std::memory_order_relaxed));
+  // A fresh id first, a used one only when there is none: its generation tells old words apart, but an
+  // id that was never used has no old words at all.
+  if (high_water < parts_.ids) return static_cast<std::uint16_t>(high_water);
+  for (std::uint32_t id = 1; id < parts_.ids; ++id) {
+    if (store_->current().find(id) == nullptr) return static_cast<std::uint16_t>(id);
+  }
+  return base::Error{-E2BIG, "the endpoint table is full: " + std::to_string(parts_.ids - 1) +
+                                 " endpoints; raise state.endpoints_max"};
+}
+
+void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state) {
+  abi::EndpointRecord& record = parts_.records[id];
+  const std::uint32_t generation =
+      abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation() + 1;
+  const std::uint32_t floor = stamp_after(tick);
+  // Not to be picked while it changes; partner: the acquire of the state word in gather_candidates().
+  record.state.store(static_cast<std::uint32_t>(abi::EndpointState::kFree), std::memory_order_release);
+  // The one store that ends every assumed word of the old generation, for every reader.
+  record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  reset_count(record.inflight_requests, generation);
+  reset_count(record.inflight_tokens, generation);
+  for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);
+  record.live_blocks.store(0, std::memory_order_relaxed);
+  record.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+void EndpointTable::write_text(abi::EndpointRecord& record, const EndpointSpec& spec) {
+  // Sequence lock: odd while the words change. Partner: read_endpoint_text() of readers.
+  const std::uint32_t version = record.text_version.load(std::memory_order_relaxed);
+  record.text_version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  write_words(record.name, std::size(record.name), spec.name);
+  write_words(record.address, std::size(record.address), spec.address);
+  record.text_version.store(version + 2, std::memory_order_release);
+}
+
+void EndpointTable::write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick) {
+  record.role.store(static_cast<std::uint32_t>(spec.role), std::memory_order_relaxed);
+  record.capacity_blocks.store(
+      spec.capacity_blocks != 0 ? spec.capacity_blocks : parts_.capacity_blocks_default,
+      std::memory_order_relaxed);
+  record.waiting.store(spec.waiting, std::memory_order_relaxed);
+  record.running.store(spec.running, std::memory_order_relaxed);
+  record.kv_use_ppm.store(spec.kv_use_ppm, std::memory_order_relaxed);
+  record.scrape_tick.store(static_cast<std::uint32_t>(tick), std::memory_order_relaxed);
+  record.adapters_max.store(spec.adapters_max, std::memory_order_relaxed);
+  write_adapters(record.adapters_active, spec.adapters_active);
+  write_adapters(record.adapters_waiting, spec.adapters_waiting);
+}
+
+void EndpointTable::add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec,
+                            std::uint16_t id, const std::string& source, std::uint64_t tick) {
+  abi::EndpointRecord& record = parts_.records[id];
+  write_text(record, spec);
+  write_told(record, spec, tick);
+  begin_generation(id, tick, abi::EndpointState::kReady);
+  if (parts_.high_water->load(std::memory_order_relaxed) <= id) {
+    parts_.high_water->store(id + 1U, std::memory_order_release);
+  }
+  TopologyEndpoint entry;
+  entry.id = id;
+  entry.source = source;
+  entry.name = spec.name;
+  update_one(entry, spec, tick);
+  entries.push_back(std::move(entry));
+}
+
+void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick) {
+  abi::EndpointRecord& record = parts_.records[entry.id];
+  if (!entry.address.empty() && entry.address != spec.address) {
+    // Another address is another engine: nothing that is known of the old one holds for it.
+    write_text(record, spec);
+    begin_generation(entry.id, tick, abi::EndpointState::kReady);
+  }
+  write_told(record, spec, tick);
+  entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
+  entry.address = spec.address;
+  entry.pool = spec.pool;
+  entry.role = spec.role;
+  entry.models = spec.models;
+  entry.labels = spec.labels;
+  entry.adapters_active = spec.adapters_active;
+}
+
+void EndpointTable::retire(std::uint16_t id, std::uint64_t tick) {
+  begin_generation(id, tick, abi::EndpointState::kFree);
+}
+
+void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {
+  std::sort(entries.begin(), entries.end(),
+            [](const TopologyEndpoint& a, const TopologyEndpoint& b) { return a.id < b.id; });
+  store_->publish(std::make_unique<const Topology>(std::move(entries)));
+}
+
+base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::string& source,
+                                      std::uint64_t tick) {
+  if (auto checked = check_spec(spec); !checked) return checked;
+  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  if (find_entry(entries, spec.name) != nullptr) {
+    return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": there is one of this name already"};
+  }
+  auto id = free_id();
+  if (!id) return id.error();
+  add_one(entries, spec, *id, source, tick);
+  publish(std::move(entries));
+  return {};
+}
+
+base::Result<void> EndpointTable::update(const EndpointSpec& spec, std::uint64_t tick) {
+  if (auto checked = check_spec(spec); !checked) return checked;
+  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  TopologyEndpoint* entry = find_entry(entries, spec.name);
+  if (entry == nullptr) return unknown(spec.name);
+  update_one(*entry, spec, tick);
+  publish(std::move(entries));
+  return {};
+}
+
+base::Result<void> EndpointTable::remove(std::string_view name, std::uint64_t tick) {
+  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  TopologyEndpoint* entry = find_entry(entries, name);
+  if (entry == nullptr) return unknown(name);
+  retire(entry->id, tick);
+  entries.erase(entries.begin() + (entry - entries.data()));
+  publish(std::move(entries));
+  return {};
+}
+
+base::Result<void> EndpointTable::drain(std::string_view name, bool on) {
+  const TopologyEndpoint* entry = store_->current().find_name(name);
+  if (entry == nullptr) return unknown(name);
+  parts_.records[entry->id].state.store(
+      static_cast<std::uint32_t>(on ? abi::EndpointState::kDraining : abi::EndpointState::kReady),
+      std::memory_order_release);
+  return {};
+}
+
+base::Result<void> EndpointTable::reset(std::string_view name, std::uint64_t tick) {
+  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  TopologyEndpoint* entry = find_entry(entries, name);
+  if (entry == nullptr) return unknown(name);
+  abi::EndpointRecord& record = parts_.records[entry->id];
+  const auto state = static_cast<abi::EndpointState>(record.state.load(std::memory_order_relaxed));
+  begin_generation(entry->id, tick, state);
+  entry->generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
+  publish(std::move(entries));
+  return {};
+}
+
+base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs, const std::string& source,
+                                          std::uint64_t tick) {
+  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  std::unordered_set<std::string_view> wanted;
+  for (const EndpointSpec& spec : specs) {
+    if (auto checked = check_spec(spec); !checked) return checked;
+    if (!wanted.insert(spec.name).second) {
+      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": named twice in the new set"};
+    }
+    const TopologyEndpoint* entry = find_entry(entries, spec.name);
+    if (entry != nullptr && entry->source != source) {
+      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": it belongs to " + entry->source};
+    }
+  }
+  const auto others = static_cast<std::size_t>(
+      std::count_if(entries.begin(), entries.end(),
+                    [&](const TopologyEndpoint& entry) { return entry.source != source; }));
+  if (others + specs.size() > parts_.ids - 1) {
+    return base::Error{-E2BIG, "the new set does not fit: " + std::to_string(parts_.ids - 1) +
+                                   " endpoints at most; raise state.endpoints_max"};
+  }
+  std::erase_if(entries, [&](const TopologyEndpoint& entry) {
+    if (entry.source != source || wanted.contains(entry.name)) return false;
+    retire(entry.id, tick);
+    return true;
+  });
+  publish(entries);  // so that free_id() sees the ids that were given back
+  for (const EndpointSpec& spec : specs) {
+    if (TopologyEndpoint* entry = find_entry(entries, spec.name); entry != nullptr) {
+      update_one(*entry, spec, tick);
+      continue;
+    }
+    auto id = free_id();
+    if (!id) return id.error();
+    add_one(entries, spec, *id, source, tick);
+    publish(entries);
+  }
+  publish(std::move(entries));
+  return {};
+}
+
+std::size_t EndpointTable::count_ready() const {
+  const auto& all = store_->current().endpoints();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [this](const auto& endpoint) {
+    return parts_.records[endpoint.id].state.load(std::memory_order_relaxed) ==
+           static_cast<std::uint32_t>(abi::EndpointState::kReady);
+  }));
+}
+
+}  // namespace pickd::endpoints

@@ -1,0 +1,60 @@
+// The endpoint table: gives ids, writes the records of the state segment, publishes the topology.
+//
+// Control thread only, but for the words of the records, which workers read and change by the rules of
+// count_word.hpp. Knows nothing of where endpoints come from: a source is a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/state_layout.hpp"
+#include "daemon/base/result.hpp"
+#include "daemon/endpoints/endpoint_spec.hpp"
+#include "daemon/endpoints/topology_store.hpp"
+
+namespace pickd::endpoints {
+
+class EndpointTable {
+ public:
+  struct Parts {
+    abi::EndpointRecord* records;
+    std::uint32_t ids;           // records there are, id 0 included
+    abi::Word* high_water;       // ids at or above it were never used
+    std::uint64_t capacity_blocks_default;  // 0 = no limit
+  };
+  EndpointTable(const Parts& parts, TopologyStore& store) : parts_(parts), store_(&store) {}
+
+  // Each takes the tick of now: what a pick stamped before a change must lie below the new floor.
+  base::Result<void> add(const EndpointSpec& spec, const std::string& source, std::uint64_t tick);
+  base::Result<void> update(const EndpointSpec& spec, std::uint64_t tick);
+  base::Result<void> remove(std::string_view name, std::uint64_t tick);
+  base::Result<void> drain(std::string_view name, bool on);
+  base::Result<void> reset(std::string_view name, std::uint64_t tick);
+
+  // Makes `specs` the whole set of `source`: adds, updates and removes as needed; others' stay. Refuses
+  // the set as a whole when a spec is wrong or a name belongs to another source.
+  base::Result<void> replace(const std::vector<EndpointSpec>& specs, const std::string& source,
+                             std::uint64_t tick);
+
+  std::size_t count() const { return store_->current().endpoints().size(); }
+  std::size_t count_ready() const;
+
+ private:
+
+  base::Result<std::uint16_t> free_id() const;
+  void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
+  void write_text(abi::EndpointRecord& record, const EndpointSpec& spec);
+  void write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick);
+  void add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec, std::uint16_t id,
+               const std::string& source, std::uint64_t tick);
+  void update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick);
+  void retire(std::uint16_t id, std::uint64_t tick);
+  void publish(std::vector<TopologyEndpoint> entries);
+
+  Parts parts_;
+  TopologyStore* store_;
+};
+
+}  // namespace pickd::endpoints

@@ -1,0 +1,83 @@
+// Reservations: what every picked request holds until it ends, in an open-addressed table keyed by
+// ticket. The endpoints' in-flight counts are sums over these records and change only here.
+//
+// Any worker may call anything at any time: a record changes hands by compare-exchange of its state
+// word, so each release happens once, whoever asks.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/state_layout.hpp"
+
+namespace pickd::endpoints {
+
+struct Ticket {
+  std::uint64_t client = 0;
+  std::uint64_t sequence = 0;
+};
+
+struct NewReservation {
+  Ticket ticket;
+  std::uint64_t endpoint = 0;          // handle
+  std::uint64_t prefill_endpoint = 0;  // handle, 0 = none
+  std::uint32_t uncached_tokens = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t expected_output_tokens = 0;
+  std::uint32_t uid = 0;
+  std::uint64_t tick = 0;
+};
+
+// What became of a report.
+enum class ReportOutcome {
+  kApplied,
+  kUnknownTicket,    // never seen, or ended already
+  kOtherUser,        // the ticket belongs to another uid
+  kStaleGeneration,  // ended now, but its endpoint's generation is gone: nothing was given back
+};
+
+class Reservations {
+ public:
+  Reservations(abi::Reservation* slots, std::uint32_t slot_count, abi::EndpointRecord* records)
+      : slots_(slots), mask_(slot_count - 1), records_(records) {}
+
+  // Takes a slot and adds the request and its uncached tokens to the endpoint. False: no slot free
+  // among those a ticket may stand in; nothing was added.
+  bool reserve(const NewReservation& reservation);
+
+  // The first token came: the tokens are given back, the request stays. Applied once; again is kApplied
+  // too, because a repeated first token is no fault.
+  ReportOutcome first_token(Ticket ticket, std::uint32_t uid);
+
+  // The request ended: all is given back. `endpoint`, when asked for, gets the handle that was held.
+  ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr);
+
+  // Another endpoint serves it: what is held moves there.
+  ReportOutcome move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint);
+
+  // Renews the lease of a request that lives.
+  ReportOutcome touch(Ticket ticket, std::uint32_t uid, std::uint64_t tick);
+
+  // The handle a live ticket holds; 0 when there is none.
+  std::uint64_t holder(Ticket ticket) const;
+
+  // Ends every reservation of a client; with `after_sequence` only those of later sequences.
+  std::uint32_t release_client(std::uint64_t client, std::uint64_t after_sequence = 0);
+
+  // Ends reservations older than `lease_ticks` among `count` slots from `*cursor`, which moves on.
+  std::uint32_t expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,
+                             std::uint64_t lease_ticks);
+
+  std::uint32_t slot_count() const { return mask_ + 1; }
+  std::uint64_t count_held() const;  // walks the table: for status only
+
+ private:
+  abi::Reservation* find(Ticket ticket, std::uint64_t* state) const;
+  // Claims the record (exactly one caller gets it), gives back what it holds, frees it.
+  bool release(abi::Reservation& slot, std::uint64_t state, bool* stale = nullptr);
+
+  abi::Reservation* slots_;
+  std::uint32_t mask_;
+  abi::EndpointRecord* records_;
+};
+
+}  // namespace pickd::endpoints

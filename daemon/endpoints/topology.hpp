@@ -1,0 +1,79 @@
+// Topology: an immutable picture of the endpoints for the workers: who serves which model, under which
+// names. The control thread builds a new one for each change; load and health are not in it, those are
+// words in the endpoint records.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "abi/state_layout.hpp"
+
+namespace pickd::endpoints {
+
+struct TopologyEndpoint {
+  std::uint16_t id = 0;  // 0: this entry is unused
+  std::uint32_t generation = 0;
+  abi::Role role = abi::Role::kBoth;
+  std::string name;
+  std::string address;
+  std::string pool;
+  std::string source;
+  std::vector<std::string> models;
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::vector<std::string> adapters_active;  // for status answers
+
+  // The value of a label, or nullptr.
+  const std::string* label(std::string_view key) const {
+    for (const auto& [name_of_label, value] : labels) {
+      if (name_of_label == key) return &value;
+    }
+    return nullptr;
+  }
+};
+
+class Topology {
+ public:
+  // `endpoints` in order of id; unused ids are left out.
+  explicit Topology(std::vector<TopologyEndpoint> endpoints);
+
+  const std::vector<TopologyEndpoint>& endpoints() const { return endpoints_; }
+  // The endpoint of an id, or nullptr.
+  const TopologyEndpoint* find(std::uint32_t id) const {
+    return id < by_id_.size() && by_id_[id] != kNone ? &endpoints_[by_id_[id]] : nullptr;
+  }
+  const TopologyEndpoint* find_name(std::string_view name) const;
+
+  // Ids of the endpoints that serve `model` (an empty name: of all). nullptr: nobody serves it.
+  const std::vector<std::uint16_t>* candidates(std::string_view model) const;
+
+  // Calls `take(id)` for each endpoint whose name or address is `text`.
+  template <typename Take>
+  void for_each_named(std::string_view text, Take take) const {
+    const auto [from, to] = by_text_.equal_range(text);
+    for (auto at = from; at != to; ++at) take(at->second);
+  }
+
+ private:
+  static constexpr std::uint16_t kNone = 0xFFFF;
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  template <typename Value>
+  using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
+
+  std::vector<TopologyEndpoint> endpoints_;
+  std::vector<std::uint16_t> by_id_;
+  TextMap<std::vector<std::uint16_t>> by_model_;
+  std::vector<std::uint16_t> all_;
+  std::vector<std::uint16_t> any_model_;  // those that list no models
+  std::unordered_multimap<std::string, std::uint16_t, TextHash, std::equal_to<>> by_text_;
+};
+
+}  // namespace pickd::endpoints
