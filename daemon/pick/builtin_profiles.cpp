@@ -1,0 +1,59 @@
+#include "daemon/pick/builtin_profiles.hpp"
+
+#include <algorithm>
+
+namespace pickd::pick {
+
+// One file each, in policies/.
+config::SchedulingConfig make_round_robin_policy();
+config::SchedulingConfig make_least_request_policy();
+
+namespace {
+
+config::SchedulingConfig make_default() {
+  static constexpr PluginWeight kPlugins[] = {{"prefix-cache-scorer", 3},
+                                              {"active-request-scorer", 2},
+                                              {"token-load-scorer", 2},
+                                              {"max-score-picker", 1}};
+  return make_scheduling("default", kPlugins);
+}
+
+// What the Endpoint Picker does when it is given no configuration (epp: queue 2, kv 2, prefix 3).
+config::SchedulingConfig make_epp_default() {
+  static constexpr PluginWeight kPlugins[] = {{"queue-scorer", 2},
+                                              {"kv-cache-utilization-scorer", 2},
+                                              {"prefix-cache-scorer", 3},
+                                              {"max-score-picker", 1}};
+  return make_scheduling("epp-default", kPlugins);
+}
+
+const BuiltinProfile kProfiles[] = {
+    {"default", "prefix 3, active-request 2, token-load 2", make_default},
+    {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3", make_epp_default},
+    {"round-robin", "whoever was picked longest ago", make_round_robin_policy},
+    {"least-request", "fewest requests of ours in flight", make_least_request_policy},
+};
+
+}  // namespace
+
+std::span<const BuiltinProfile> builtin_profiles() { return kProfiles; }
+
+const BuiltinProfile* find_builtin_profile(std::string_view name) {
+  const auto* const at = std::find_if(std::begin(kProfiles), std::end(kProfiles),
+                                      [name](const BuiltinProfile& profile) { return profile.name == name; });
+  return at == std::end(kProfiles) ? nullptr : at;
+}
+
+config::SchedulingConfig make_scheduling(std::string_view name, std::span<const PluginWeight> plugins) {
+  config::SchedulingConfig scheduling;
+  config::ProfileConfig profile;
+  profile.name = name;
+  for (const PluginWeight& plugin : plugins) {
+    scheduling.plugins.push_back({plugin.type, plugin.type, nullptr, {}});
+    profile.plugins.push_back({plugin.type, plugin.weight, {}});
+  }
+  scheduling.profiles.push_back(std::move(profile));
+  return scheduling;
+}
+
+}  // namespace pickd::pick

@@ -1,0 +1,149 @@
+#include "daemon/pick/producers.hpp"
+
+#include <algorithm>
+
+#include "daemon/endpoints/endpoint_spec.hpp"
+
+namespace pickd::pick {
+
+namespace {
+
+struct Inputs {
+  const ProducerSources& sources;
+  const PickRequest& request;
+  std::uint64_t tick;
+  prefix::MatchScratch& scratch;
+  Candidates& candidates;
+
+  const abi::EndpointRecord& record(std::size_t at) const {
+    return sources.records[candidates.ids()[at]];
+  }
+};
+
+void produce_match(const Inputs& in) {
+  auto keys = in.request.keys;
+  if (keys.size() > in.sources.blocks_max) keys = keys.first(in.sources.blocks_max);
+  const auto blocks = in.candidates.match_blocks();
+  const std::span<const std::uint16_t> ids(in.candidates.ids(), in.candidates.count);
+  const std::span<const std::uint64_t> lives(in.candidates.lives(), in.candidates.count);
+  in.sources.table->match(keys, static_cast<std::uint32_t>(in.tick) & abi::kStampMask, ids, lives, blocks,
+                          in.scratch);
+  const auto column = in.candidates.column(Column::kMatchBlocks);
+  const auto uncached = in.candidates.column(Column::kUncachedTokens);
+  for (std::size_t at = 0; at < blocks.size(); ++at) {
+    if (blocks[at] < in.sources.blocks_min) blocks[at] = 0;  // too short to count
+    column[at] = static_cast<float>(blocks[at]);
+    uncached[at] = static_cast<float>(in.request.prompt_tokens -
+                                      match_tokens_of(in.request, blocks[at], in.sources.block_tokens));
+  }
+}
+
+void produce_count(const Inputs& in, Column column, const abi::Word abi::EndpointRecord::* word) {
+  const auto values = in.candidates.column(column);
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    // Partner: change_count() of all workers; a count of another generation is nobody's load.
+    const abi::CountWord count{(in.record(at).*word).load(std::memory_order_relaxed)};
+    const bool own = count.generation() == abi::LifeWord{in.candidates.lives()[at]}.generation();
+    values[at] = own ? static_cast<float>(count.count()) : 0.0F;
+  }
+}
+
+void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::* word,
+                  float scale) {
+  const auto values = in.candidates.column(column);
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    const std::uint32_t told = (in.record(at).*word).load(std::memory_order_relaxed);
+    values[at] = told == abi::kUnknown32 ? kUnknown : static_cast<float>(told) * scale;
+  }
+}
+
+bool listed(const abi::HalfWord (&adapters)[abi::kEndpointAdaptersMax], std::uint32_t hash) {
+  return std::any_of(std::begin(adapters), std::end(adapters), [hash](const abi::HalfWord& adapter) {
+    return adapter.load(std::memory_order_relaxed) == hash;
+  });
+}
+
+std::uint32_t count_listed(const abi::HalfWord (&adapters)[abi::kEndpointAdaptersMax]) {
+  return static_cast<std::uint32_t>(
+      std::count_if(std::begin(adapters), std::end(adapters), [](const abi::HalfWord& adapter) {
+        return adapter.load(std::memory_order_relaxed) != 0;
+      }));
+}
+
+// The scores of the Endpoint Picker's lora-affinity-scorer. An adapter that we sent there before counts as
+// loaded although an idle engine does not list it any more.
+float adapter_value(const abi::EndpointRecord& record, std::uint32_t hash) {
+  const std::uint32_t room = record.adapters_max.load(std::memory_order_relaxed);
+  const std::uint32_t active = count_listed(record.adapters_active);
+  const std::uint32_t waiting = count_listed(record.adapters_waiting);
+  if (listed(record.adapters_active, hash) || listed(record.adapters_recent, hash)) return 1.0F;
+  if (room == 0 && active == 0 && waiting == 0) return kUnknown;  // this engine tells no adapters
+  if (active + waiting < room) return 0.8F;
+  return listed(record.adapters_waiting, hash) ? 0.6F : 0.0F;
+}
+
+void produce_adapter(const Inputs& in) {
+  const auto values = in.candidates.column(Column::kAdapter);
+  const std::string_view adapter = in.request.adapter;
+  const std::uint32_t hash =
+      adapter.empty() ? 0 : endpoints::adapter_hash(adapter.data(), adapter.size());
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    values[at] = adapter.empty() ? kUnknown : adapter_value(in.record(at), hash);
+  }
+}
+
+void produce_session(const Inputs& in) {
+  const auto values = in.candidates.column(Column::kSession);
+  std::fill(values.begin(), values.end(), 0.0F);
+  if (in.request.session.empty()) return;
+  const std::uint32_t endpoint = in.sources.sessions->find(
+      in.request.session, in.tick, in.sources.session_ttl_ticks, [&in](std::uint32_t id) {
+        return abi::LifeWord{in.sources.records[id].life.load(std::memory_order_relaxed)}.generation();
+      });
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    if (endpoint != 0 && in.candidates.ids()[at] == endpoint) values[at] = 1.0F;
+  }
+}
+
+struct Producer {
+  ColumnSet columns;
+  void (*run)(const Inputs&);
+};
+
+const Producer kProducers[] = {
+    {column_bit(Column::kMatchBlocks) | column_bit(Column::kUncachedTokens), produce_match},
+    {column_bit(Column::kInflightRequests),
+     [](const Inputs& in) {
+       produce_count(in, Column::kInflightRequests, &abi::EndpointRecord::inflight_requests);
+     }},
+    {column_bit(Column::kInflightTokens),
+     [](const Inputs& in) {
+       produce_count(in, Column::kInflightTokens, &abi::EndpointRecord::inflight_tokens);
+     }},
+    {column_bit(Column::kWaiting),
+     [](const Inputs& in) { produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F); }},
+    {column_bit(Column::kRunning),
+     [](const Inputs& in) { produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F); }},
+    {column_bit(Column::kKvUse),
+     [](const Inputs& in) { produce_told(in, Column::kKvUse, &abi::EndpointRecord::kv_use_ppm, 1e-6F); }},
+    {column_bit(Column::kAdapter), produce_adapter},
+    {column_bit(Column::kSession), produce_session},
+};
+
+}  // namespace
+
+void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
+             std::uint64_t tick, prefix::MatchScratch& scratch, Candidates& candidates) {
+  const Inputs in{sources, request, tick, scratch, candidates};
+  for (const Producer& producer : kProducers) {
+    if ((producer.columns & wanted) != 0) producer.run(in);
+  }
+}
+
+std::uint32_t match_tokens_of(const PickRequest& request, std::uint32_t match_blocks,
+                              std::uint32_t block_tokens) {
+  const std::uint64_t tokens = static_cast<std::uint64_t>(match_blocks) * block_tokens;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens, request.prompt_tokens));
+}
+
+}  // namespace pickd::pick

@@ -1,0 +1,39 @@
+// A pick request as the pick core sees it: private memory, validated, every string bounded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "daemon/endpoints/reservations.hpp"
+
+namespace pickd::pick {
+
+struct Attribute {
+  std::string_view key;
+  std::string_view value;
+};
+
+struct PickRequest {
+  std::span<const std::uint64_t> keys;  // the prefix chain, root's first child first
+  std::uint32_t prompt_tokens = 0;      // of the whole prompt; the keys may cover less
+  std::uint32_t expected_output_tokens = 0;  // 0: unknown
+  float slo_ttft_ms = 0;                     // 0: none
+  float slo_itl_ms = 0;                      // 0: none
+  std::int16_t priority = 0;
+  std::uint8_t endpoints_max = abi::kResultEndpointsMax;
+  bool stream = false;
+  bool dry_run = false;     // reserve and remember nothing
+  bool has_subset = false;  // `subset` is heeded, an empty one too
+  std::string_view model;
+  std::string_view adapter;
+  std::string_view session;
+  std::string_view fairness;
+  std::string_view request_id;
+  std::span<const std::string_view> subset;  // names or addresses
+  std::span<const Attribute> attributes;
+  endpoints::Ticket ticket;
+  std::uint32_t uid = 0;
+};
+
+}  // namespace pickd::pick

@@ -1,0 +1,35 @@
+// What a pick decided.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "abi/channel_layout.hpp"
+#include "abi/limits.hpp"
+
+namespace pickd::endpoints {
+struct TopologyEndpoint;
+}
+
+namespace pickd::pick {
+
+struct PickedEndpoint {
+  const endpoints::TopologyEndpoint* endpoint = nullptr;  // lives as long as the topology of the pick
+  std::uint32_t generation = 0;
+  std::uint32_t stamp_floor = 0;  // of the generation seen: stamps for it may not lie below
+  std::uint32_t match_blocks = 0;
+  std::uint32_t match_tokens = 0;
+  float score = 0;
+};
+
+struct PickResult {
+  int status = 0;  // 0 or a negative errno, as in pickd.h
+  abi::Reason reason = abi::Reason::kNone;
+  std::uint32_t count = 0;
+  bool reserved = false;
+  std::array<PickedEndpoint, abi::kResultEndpointsMax> endpoints;
+  float predicted_ttft_ms;  // NaN: unknown
+  float predicted_itl_ms;
+};
+
+}  // namespace pickd::pick
