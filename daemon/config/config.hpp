@@ -111,7 +111,8 @@ struct ProfileConfig {
 };
 
 // Either `profile` names a built-in profile, or `plugins` and `profiles` say it all, or nothing is set
-// and the default policy holds. `file` is where they were read from when schedulingConfigFile was given.
+// and the default policy holds. `file` is what schedulingConfigFile said: plugins and profiles were read
+// from there, so two configurations that differ only in it are equal.
 struct SchedulingConfig {
   std::string profile;
   Place profile_place;
@@ -119,7 +120,9 @@ struct SchedulingConfig {
   std::vector<PluginConfig> plugins;
   std::vector<ProfileConfig> profiles;
 
-  bool operator==(const SchedulingConfig&) const = default;
+  friend bool operator==(const SchedulingConfig& a, const SchedulingConfig& b) {
+    return a.profile == b.profile && a.plugins == b.plugins && a.profiles == b.profiles;
+  }
 };
 
 struct Config {
@@ -131,7 +134,8 @@ struct Config {
   ReservationsConfig reservations;
   LogConfig log;
   SchedulingConfig scheduling;
-  std::vector<EndpointConfig> endpoints;  // of `endpoints:` and of `pools:`, in the order of the file
+  std::vector<EndpointConfig>
+      endpoints;  // of `endpoints:` and of `pools:`, in the order of the file
 
   bool operator==(const Config&) const = default;
 };

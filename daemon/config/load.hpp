@@ -23,7 +23,8 @@ struct Loaded {
 // RUNTIME_DIRECTORY, the default place of the state. Every PICKD_ variable must be a setting.
 // Errors: the text lists everything found, a line each with file, line and key (code -EINVAL); or why the
 // file could not be read (-ENOENT, -EACCES, -EFBIG...).
-base::Result<Loaded> load_config(const std::string& path, const std::vector<std::string>& environment);
+base::Result<Loaded> load_config(const std::string& path,
+                                 const std::vector<std::string>& environment);
 
 // The whole configuration as YAML, each value with a comment on where it came from. Loading it again
 // gives an equal Config.

@@ -19,7 +19,10 @@ namespace pickd::config {
 
 inline constexpr std::size_t kFileBytesMax = 1 << 20;
 inline constexpr std::size_t kTreeDepthMax = 32;
-inline constexpr std::size_t kTreeNodesMax = 1 << 18;  // with every alias counted as what it stands for
+inline constexpr std::size_t kMapKeysMax = 4096;
+inline constexpr std::size_t kKeyBytesMax = 255;
+inline constexpr std::size_t kTreeNodesMax =
+    1 << 18;  // with every alias counted as what it stands for
 
 // Where something was written: a file and a line from 1, or the name of an environment variable.
 // Places never make two configurations differ.
@@ -40,7 +43,7 @@ struct Entry;
 struct Node {
   enum class Kind : std::uint8_t { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  bool quoted = false;         // of a scalar: quotes or a block say that it is text, not a number
+  bool quoted = false;  // of a scalar: text for certain, so neither a number nor a boolean
   std::string scalar;
   std::vector<Tree> items;     // of a list
   std::vector<Entry> entries;  // of a map; keys are unique

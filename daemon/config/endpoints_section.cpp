@@ -1,0 +1,162 @@
+// `endpoints:` and `pools:`: the static endpoints of the file.
+#include <algorithm>
+#include <unordered_map>
+
+#include "abi/limits.hpp"
+#include "daemon/config/map_reader.hpp"
+#include "daemon/config/sections.hpp"
+
+namespace pickd::config {
+namespace {
+
+constexpr std::size_t kNameBytesMax = abi::kEndpointNameBytesMax;
+constexpr std::uint64_t kCapacityTokensMin = 1024;
+constexpr std::uint64_t kCapacityTokensMax = 1'000'000'000;
+const std::vector<std::string> kRoles = {"both", "decode", "prefill",
+                                         "encode"};  // in the order of Role
+
+// What is wrong with an address; empty when nothing is. Loose on purpose: the gateway dials it, not pickd.
+std::string address_mistake(const std::string& address) {
+  if (address.find_first_of(" \t") != std::string::npos) return "must not hold spaces";
+  const std::size_t scheme = address.find("://");
+  if (scheme != std::string::npos) {
+    return scheme == 0 || scheme + 3 == address.size()
+               ? "must have a scheme and a host, such as http://10.0.0.1:8000"
+               : "";
+  }
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return "needs a port or a scheme, such as 10.0.0.1:8000";
+  if (address.find(':') != colon && address[colon - 1] != ']') {
+    return "has several colons; write an IPv6 address in brackets, such as [fd00::1]:8000";
+  }
+  const std::string port = address.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  const int number = digits ? std::stoi(port) : 0;
+  return number >= 1 && number <= 65535 ? "" : "must end with a port from 1 to 65535";
+}
+
+Role role_of(const std::string& name) {
+  return static_cast<Role>(std::find(kRoles.begin(), kRoles.end(), name) - kRoles.begin());
+}
+
+EndpointConfig read_endpoint(MapReader& read, const Place& place) {
+  EndpointConfig endpoint;
+  endpoint.place = place;
+  endpoint.name = read.required_text("name", 1, kNameBytesMax);
+  endpoint.address = read.required_text("address", 1, abi::kEndpointAddressBytesMax);
+  const std::string mistake = endpoint.address.empty() ? "" : address_mistake(endpoint.address);
+  if (!mistake.empty()) read.refuse("address", mistake + "; is " + shown(endpoint.address));
+  endpoint.role = role_of(read.choice("role", "both", kRoles));
+  endpoint.models = read.text_list("models", abi::kEndpointModelsMax, abi::kModelBytesMax);
+  endpoint.labels = read.text_map("labels", abi::kEndpointLabelsMax, abi::kAttributeBytesMax);
+  if (read.integer("capacity_tokens", 0, 0, kCapacityTokensMax) != 0) {
+    endpoint.capacity_tokens =
+        read.integer("capacity_tokens", 0, kCapacityTokensMin, kCapacityTokensMax);
+  }
+  return endpoint;
+}
+
+std::string item(const std::string& list, std::size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+// The entries of a list, or none and an error.
+const std::vector<Tree>& entries_of(const Node& list, const Place& place, const std::string& key,
+                                    Errors& errors) {
+  static const std::vector<Tree> none;
+  if (list.is_list()) return list.items;
+  if (!list.is_null()) errors.add(place, key, "must be a list (`- name: ...`)");
+  return none;
+}
+
+}  // namespace
+
+const std::vector<ItemKey>& endpoint_keys() {
+  static const std::vector<ItemKey> keys = {
+      {"name", "1 to 127 bytes", "",
+       "Unique among all endpoints; names it in subset hints, reports and logs."},
+      {"address", "1 to 127 bytes", "", "`host:port` or a URL; handed to gateways as it is."},
+      {"pool", "1 to 127 bytes", "default",
+       "The pool it belongs to; not under `pools:`, where its place says it."},
+      {"role", "both, decode, prefill, encode", "both", "What it does of a request."},
+      {"models", "list, at most 64", "empty: any", "The models it serves."},
+      {"labels", "map, at most 64", "empty", "Keys and values for label filters."},
+      {"capacity_tokens", "0 or 1024 to 1000000000", "0: state.capacity_tokens",
+       "Its KV cache, in tokens."},
+  };
+  return keys;
+}
+
+const std::vector<ItemKey>& pool_keys() {
+  static const std::vector<ItemKey> keys = {
+      {"name", "1 to 127 bytes", "", "Unique among the pools."},
+      {"models", "list, at most 64", "empty: any", "For its endpoints that list none themselves."},
+      {"endpoints", "list", "empty", "Entries as under `endpoints:`, without `pool`."},
+  };
+  return keys;
+}
+
+const char* role_name(Role role) { return kRoles[static_cast<std::size_t>(role)].c_str(); }
+
+void read_endpoints(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
+                    Errors& errors) {
+  const std::vector<Tree>& items = entries_of(list, place, "endpoints", errors);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    MapReader read(items[i].get(), item("endpoints", i), items[i]->place, errors);
+    EndpointConfig endpoint = read_endpoint(read, items[i]->place);
+    endpoint.pool = read.text("pool", "default", 1, kNameBytesMax);
+    read.finish();
+    endpoints.push_back(std::move(endpoint));
+  }
+}
+
+void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
+                Errors& errors) {
+  const std::vector<Tree>& pools = entries_of(list, place, "pools", errors);
+  std::unordered_map<std::string, Place> seen;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    MapReader read_pool(pools[i].get(), item("pools", i), pools[i]->place, errors);
+    const std::string name = read_pool.required_text("name", 1, kNameBytesMax);
+    const auto [first, added] = seen.emplace(name, read_pool.place_of("name"));
+    if (!added && !name.empty()) {
+      read_pool.refuse("name",
+                       "the pool " + shown(name) + " is there already, at " + first->second.text());
+    }
+    const auto models = read_pool.text_list("models", abi::kEndpointModelsMax, abi::kModelBytesMax);
+    const auto items = read_pool.list("endpoints", abi::kEndpointIdsMax);
+    for (std::size_t j = 0; j < items.size(); ++j) {
+      MapReader read(items[j].get(), item(item("pools", i) + ".endpoints", j), items[j]->place,
+                     errors);
+      EndpointConfig endpoint = read_endpoint(read, items[j]->place);
+      if (!read.text("pool", "").empty())
+        read.refuse("pool", "the pool is " + shown(name) + ", by its place; remove it");
+      read.finish();
+      endpoint.pool = name;
+      if (endpoint.models.empty()) endpoint.models = models;
+      endpoints.push_back(std::move(endpoint));
+    }
+    read_pool.finish();
+  }
+}
+
+void check_endpoints(const std::vector<EndpointConfig>& endpoints, std::uint64_t endpoints_max,
+                     Errors& errors) {
+  std::unordered_map<std::string, Place> seen;
+  for (const EndpointConfig& endpoint : endpoints) {
+    const auto [first, added] = seen.emplace(endpoint.name, endpoint.place);
+    if (!added && !endpoint.name.empty()) {
+      errors.add(endpoint.place, "endpoints",
+                 "the name " + shown(endpoint.name) + " is taken by the endpoint at " +
+                     first->second.text());
+    }
+  }
+  if (endpoints.size() > endpoints_max) {
+    errors.add(endpoints[endpoints_max].place, "endpoints",
+               "there are " + std::to_string(endpoints.size()) + "; state.endpoints_max allows " +
+                   std::to_string(endpoints_max));
+  }
+}
+
+}  // namespace pickd::config

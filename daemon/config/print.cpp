@@ -1,0 +1,111 @@
+// print_config: the configuration in force, as YAML that loads to the same again.
+#include <algorithm>
+
+#include "daemon/config/load.hpp"
+#include "daemon/config/sections.hpp"
+#include "daemon/config/settings.hpp"
+
+namespace pickd::config {
+namespace {
+
+std::string comment(const Place& place) {
+  std::string text = place.text();
+  // A line break in a file's name must not end the comment.
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char letter) { return static_cast<unsigned char>(letter) < 0x20; }, '?');
+  return "  # " + text + "\n";
+}
+
+std::string print_list(const std::vector<std::string>& words) {
+  std::string out = "[";
+  for (const std::string& word : words) out += (out.size() > 1 ? ", " : "") + format_text(word);
+  return out + "]";
+}
+
+// In flow style, on one line.
+std::string print_tree(const Node& node) {
+  std::string out;
+  switch (node.kind) {
+    case Node::Kind::kNull: return "null";
+    case Node::Kind::kScalar: return node.quoted ? format_text(node.scalar) : node.scalar;
+    case Node::Kind::kList:
+      for (const Tree& item : node.items) out += (out.empty() ? "" : ", ") + print_tree(*item);
+      return "[" + out + "]";
+    case Node::Kind::kMap:
+      for (const Entry& entry : node.entries) {
+        out += (out.empty() ? "" : ", ") + format_text(entry.key) + ": " + print_tree(*entry.value);
+      }
+      return "{" + out + "}";
+  }
+  return out;
+}
+
+std::string print_plugins(const SchedulingConfig& scheduling) {
+  if (scheduling.plugins.empty() && scheduling.profiles.empty()) return "";
+  std::string out = "  plugins:\n";
+  for (const PluginConfig& plugin : scheduling.plugins) {
+    out += "    - type: " + format_text(plugin.type) + comment(plugin.place);
+    out += "      name: " + format_text(plugin.name) + "\n";
+    if (plugin.parameters) out += "      parameters: " + print_tree(*plugin.parameters) + "\n";
+  }
+  out += "  schedulingProfiles:\n";
+  for (const ProfileConfig& profile : scheduling.profiles) {
+    out += "    - name: " + format_text(profile.name) + comment(profile.place);
+    out += "      plugins:\n";
+    for (const PluginUse& use : profile.plugins) {
+      out += "        - pluginRef: " + format_text(use.plugin_ref) + comment(use.place);
+      if (use.weight) out += "          weight: " + format_number(*use.weight) + "\n";
+    }
+  }
+  return out;
+}
+
+std::string print_endpoints(const std::vector<EndpointConfig>& endpoints) {
+  if (endpoints.empty()) return "\nendpoints: []\n";
+  std::string out = "\nendpoints:\n";
+  for (const EndpointConfig& endpoint : endpoints) {
+    out += "  - name: " + format_text(endpoint.name) + comment(endpoint.place);
+    out += "    address: " + format_text(endpoint.address) + "\n";
+    out += "    pool: " + format_text(endpoint.pool) + "\n";
+    out += std::string("    role: ") + role_name(endpoint.role) + "\n";
+    out += "    models: " + print_list(endpoint.models) + "\n";
+    out += "    capacity_tokens: " + std::to_string(endpoint.capacity_tokens) + "\n";
+    out += "    labels: {";
+    for (std::size_t i = 0; i < endpoint.labels.size(); ++i) {
+      const auto& [key, value] = endpoint.labels[i];
+      out += (i == 0 ? "" : ", ") + format_text(key) + ": " + format_text(value);
+    }
+    out += "}\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string print_config(const Loaded& loaded) {
+  Config config = loaded.config;
+  std::string out;
+  for (const Section& section : sections()) {
+    out += (out.empty() ? "" : "\n") + section.name + ":\n";
+    for (const Setting& setting : settings()) {
+      if (setting.section() != section.name) continue;
+      const auto origin = loaded.origins.find(setting.key);
+      const Place place = origin == loaded.origins.end() ? Place{} : origin->second;
+      const bool absent =
+          setting.is_list() && place.source == nullptr;  // its default has no notation
+      out += (absent ? "  # " : "  ") + setting.name() + ": " +
+             (absent ? setting.absent : print_setting(setting, config)) + comment(place);
+    }
+    if (section.name == "scheduling") {
+      if (!config.scheduling.file.empty()) {
+        out += "  # schedulingConfigFile: " + format_text(config.scheduling.file) +
+               comment(loaded.origins.at("schedulingConfigFile"));
+      }
+      out += print_plugins(config.scheduling);
+    }
+  }
+  return out + print_endpoints(config.endpoints);
+}
+
+}  // namespace pickd::config

@@ -1,0 +1,42 @@
+// Sections: the parts of the file that are lists of things: `endpoints`, `pools`, `scheduling`.
+//
+// Private to the folder. Each reader appends what is wrong to `errors` and goes on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/config/config.hpp"
+#include "daemon/config/errors.hpp"
+
+namespace pickd::config {
+
+// A key of an entry, for the manual; tests check that each is read.
+struct ItemKey {
+  std::string name;
+  std::string range;
+  std::string absent;
+  std::string help;
+};
+const std::vector<ItemKey>& endpoint_keys();
+const std::vector<ItemKey>& pool_keys();
+const std::vector<ItemKey>& scheduling_keys();
+
+const char* role_name(Role role);
+
+// `list`: the value of `endpoints:`. Appends to `endpoints`.
+void read_endpoints(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
+                    Errors& errors);
+// `list`: the value of `pools:`.
+void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
+                Errors& errors);
+// What only the whole list shows: duplicate names, more than `endpoints_max`.
+void check_endpoints(const std::vector<EndpointConfig>& endpoints, std::uint64_t endpoints_max,
+                     Errors& errors);
+
+// An EndpointPickerConfig: the value of `scheduling:`, or (`whole_file`) a file of its own, where apiVersion
+// and kind must stand. `profile` and `schedulingConfigFile` are read by the loader and passed over here.
+void read_scheduling(const Node& map, bool whole_file, SchedulingConfig& scheduling,
+                     Errors& errors);
+
+}  // namespace pickd::config

@@ -1,0 +1,115 @@
+#include "daemon/config/settings.hpp"
+
+#include "abi/limits.hpp"
+
+namespace pickd::config {
+namespace {
+
+constexpr std::uint64_t kSecondMs = 1000;
+constexpr std::uint64_t kHourMs = 3600 * kSecondMs;
+constexpr std::uint64_t kUidMax = UINT32_MAX - 1;  // the last one means "no user"
+constexpr std::uint64_t kPathBytesMax = 4095;
+constexpr std::uint64_t kSocketPathBytesMax = 107;  // sun_path, with its zero
+constexpr std::uint64_t kCpuMax = 1023;             // cpu_set_t
+
+}  // namespace
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> table = {
+      {"listen", "The control socket, who may use it, and how much one client may take."},
+      {"state",
+       "The state segment in shared memory: how large, how fine, and how long it remembers."},
+      {"workers", "The threads that answer picks."},
+      {"reservations", "Picks in flight, counted on their endpoints until they are reported done."},
+      {"log", "The log goes to standard error, one line an event."},
+      {"scheduling", "How an endpoint is chosen."},
+  };
+  return table;
+}
+
+// The member that a line of the table stands for.
+#define AT(member) \
+  [](Config & config) -> auto& { return config.member; }
+
+// clang-format off
+const std::vector<Setting>& settings() {
+  using enum Kind;
+  static const std::vector<Setting> table = {
+      // key, member, kind, default, range, unit, help
+      {"listen.socket", AT(listen.socket), kPath, "/run/pickd/pickd.sock", {1, kSocketPathBytesMax}, "bytes",
+       "Path of the control socket. Clients find it by the same variable PICKD_SOCKET."},
+      {"listen.mode", AT(listen.mode), kMode, "0660", {0, 0777}, "",
+       "Permission bits of the socket: who may connect."},
+      {"listen.group", AT(listen.group), kText, "", {0, 255}, "bytes",
+       "Group of the socket, by name or number; empty: the daemon's own."},
+      {"listen.admin_uids", AT(listen.admin_uids), kOptionalIntegers, "root and the daemon's own", {0, kUidMax}, "",
+       "Users who may add, change, drain and remove endpoints; others get -EPERM. An empty list: nobody."},
+      {"listen.allowed_uids", AT(listen.allowed_uids), kIntegers, "none: whoever the mode lets in", {0, kUidMax}, "",
+       "Users who may connect at all, beside what the mode of the socket says."},
+      {"listen.clients_max", AT(listen.clients_max), kInteger, "1024", {1, 65536}, "connections",
+       "Clients at one time; the next one is refused."},
+      {"listen.channels_max", AT(listen.channels_max), kInteger, "4096", {1, 65536}, "channels",
+       "Channels of all clients together."},
+      {"listen.channels_per_client_max", AT(listen.channels_per_client_max), kInteger, "1024",
+       {1, abi::kChannelsPerClientMax}, "channels", "Channels of one client."},
+      {"listen.keys_max", AT(listen.keys_max), kInteger, "2048", {abi::kKeysMin, abi::kKeysMax}, "blocks",
+       "Block keys of one submission, 8 bytes each in the ring; a longer prompt is cut there and flagged."},
+
+      {"state.path", AT(state.path), kPath, "/run/pickd/state", {1, kPathBytesMax}, "bytes",
+       "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets that."},
+      {"state.size_mib", AT(state.size_mib), kInteger, "256", {8, 1048576}, "MiB",
+       "Size of the state file: the hard cap. A (block, endpoint) pair takes 11 to 17 bytes of it."},
+      {"state.block_tokens", AT(state.block_tokens), kInteger, "64", {abi::kBlockTokensMin, abi::kBlockTokensMax},
+       "tokens", "Tokens of a prefix block, a multiple of 4; text counts 4 bytes a token."},
+      {"state.ttl", AT(state.ttl_ms), kMilliseconds, "30min", {kSecondMs, 12 * kHourMs}, "",
+       "How long a block is taken to be in an endpoint's cache after a pick put it there."},
+      {"state.capacity_tokens", AT(state.capacity_tokens), kInteger, "500000", {1024, 1'000'000'000, true}, "tokens",
+       "KV cache of an endpoint that does not name its own; 0: no limit. Beyond it the oldest blocks are forgotten."},
+      {"state.prefix_blocks_min", AT(state.prefix_blocks_min), kInteger, "1", {1, 1024}, "blocks",
+       "A shorter match counts as none."},
+      {"state.prefix_blocks_max", AT(state.prefix_blocks_max), kInteger, "16384", {1, abi::kKeysMax}, "blocks",
+       "Blocks from the start of a prompt that count; at least state.prefix_blocks_min."},
+      {"state.endpoints_max", AT(state.endpoints_max), kInteger, "4095", {1, abi::kEndpointIdsMax - 1}, "endpoints",
+       "Endpoints at one time, from all sources."},
+
+      {"workers.count", AT(workers.count), kInteger, "1", {1, abi::kWorkersMax}, "threads",
+       "Each channel belongs to one of them."},
+      {"workers.spin", AT(workers.spin_us), kMicroseconds, "0us", {0, 10'000}, "",
+       "How long an idle worker looks for work before it sleeps; 0us: sleep at once."},
+      {"workers.busy_poll", AT(workers.busy_poll), kBoolean, "false", {}, "",
+       "Never sleep. Each worker takes a whole core; give it one with workers.cpus."},
+      {"workers.cpus", AT(workers.cpus), kIntegers, "none: anywhere", {0, kCpuMax}, "",
+       "Cores the workers are pinned to, in turn."},
+
+      {"reservations.max", AT(reservations.max), kPowerOfTwo, "65536", {64, 1048576}, "reservations",
+       "Picks in flight at one time; rounded up to a power of two."},
+      {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min", {kSecondMs, 24 * kHourMs}, "",
+       "A reservation that nothing is reported on for this long is released."},
+
+      {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
+
+      {"scheduling.profile", AT(scheduling.profile), kText, "", {0, 127}, "bytes",
+       "A built-in profile by name, in place of plugins and schedulingProfiles."},
+      {"schedulingConfigFile", AT(scheduling.file), kFile, "", {0, kPathBytesMax}, "bytes",
+       "A file with an EndpointPickerConfig, in place of one under `scheduling:`; may stand there too."},
+  };
+  return table;
+}
+// clang-format on
+#undef AT
+
+const Setting* find_setting(std::string_view key) {
+  for (const Setting& setting : settings()) {
+    if (setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+Config::Config() {
+  for (const Setting& setting : settings()) {
+    // A default that its own rules refuse is a mistake in the table; a test loads them all.
+    if (!setting.is_list()) static_cast<void>(set_from_text(setting, setting.absent, *this));
+  }
+}
+
+}  // namespace pickd::config
