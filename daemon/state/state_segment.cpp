@@ -5,25 +5,18 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <boost/interprocess/mapped_region.hpp>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
 #include "daemon/base/clock.hpp"
+#include "daemon/base/mappable_fd.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/state/boot_id.hpp"
 
 namespace pickd::state {
 
 namespace {
-
-// What Boost.Interprocess wants of a thing that can be mapped.
-struct MappableFd {
-  int fd;
-  boost::interprocess::mapping_handle_t get_mapping_handle() const { return {fd, false}; }
-  boost::interprocess::mode_t get_mode() const { return boost::interprocess::read_write; }
-};
 
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -114,7 +107,7 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::stri
   }
   try {
     segment->region_ = std::make_unique<boost::interprocess::mapped_region>(
-        MappableFd{fd}, boost::interprocess::read_write, 0, layout->total_bytes);
+        base::MappableFd{fd}, boost::interprocess::read_write, 0, layout->total_bytes);
   } catch (const boost::interprocess::interprocess_exception& failure) {
     ::unlink(fresh.c_str());
     return base::Error{-ENOMEM, "state.path " + path + ": cannot be mapped: " + failure.what()};

@@ -1,0 +1,140 @@
+#include "daemon/net/unix_socket.hpp"
+
+#include <grp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace pickd::net {
+
+namespace {
+
+constexpr int kBacklog = 128;
+
+base::Result<void> give_to_group(const std::string& path, const std::string& group) {
+  if (group.empty()) return {};
+  const struct group* entry = ::getgrnam(group.c_str());
+  if (entry == nullptr) {
+    return base::Error{-ENOENT, "listen.group: there is no group \"" + group + "\" on this machine"};
+  }
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0) {
+    return base::errno_error("listen.group: cannot give " + path + " to group " + group);
+  }
+  return {};
+}
+
+void close_descriptors(msghdr& message) {
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t at = 0; at < count; ++at) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(head) + at * sizeof fd, sizeof fd);
+      ::close(fd);
+    }
+  }
+}
+
+}  // namespace
+
+base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode, const std::string& group) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return base::Error{-ENAMETOOLONG, "listen.socket " + path + ": at most " +
+                                          std::to_string(sizeof address.sun_path - 1) + " bytes"};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  base::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return base::errno_error("socket");
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
+      return base::Error{-EEXIST, "listen.socket " + path + ": there is something that is no socket"};
+    }
+    ::unlink(path.c_str());
+  }
+  // Nobody may connect before the mode is right.
+  const mode_t mask = ::umask(0777);
+  const int bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::umask(mask);
+  if (bound != 0) return base::errno_error("listen.socket " + path);
+  if (auto given = give_to_group(path, group); !given) return given.error();
+  if (::chmod(path.c_str(), mode) != 0) return base::errno_error("listen.mode of " + path);
+  if (::listen(socket.get(), kBacklog) != 0) return base::errno_error("listen.socket " + path);
+  return socket;
+}
+
+base::Result<base::Fd> accept_unix(int listener) {
+  base::Fd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid() && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+    return base::errno_error("accept");
+  }
+  return socket;
+}
+
+base::Result<Peer> peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return base::errno_error("SO_PEERCRED");
+  }
+  return Peer{static_cast<std::uint32_t>(credentials.pid), credentials.uid, credentials.gid};
+}
+
+base::Fd open_pidfd(std::uint32_t pid) {
+  if (pid == 0) return base::Fd();  // a peer of another pid namespace
+  return base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
+}
+
+Packet receive_packet(int socket, std::size_t bytes_max) {
+  Packet packet;
+  packet.bytes.resize(bytes_max + 1);
+  iovec piece{packet.bytes.data(), packet.bytes.size()};
+  // Room for more descriptors than anybody may send, so that all are seen and closed.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 32)];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (got < 0) {
+    packet.again = errno == EAGAIN || errno == EINTR;
+    packet.end = !packet.again;
+    return packet;
+  }
+  packet.end = got == 0;
+  const bool descriptors = message.msg_controllen != 0;
+  if (descriptors) close_descriptors(message);
+  packet.broken = descriptors || (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 ||
+                  static_cast<std::size_t>(got) > bytes_max;
+  packet.bytes.resize(static_cast<std::size_t>(got));
+  return packet;
+}
+
+base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, std::span<const int> fds) {
+  iovec piece{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * abi::kControlDescriptorsMax)] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+    std::memcpy(CMSG_DATA(head), fds.data(), sizeof(int) * fds.size());
+  }
+  if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return base::errno_error("send");
+  return {};
+}
+
+}  // namespace pickd::net
