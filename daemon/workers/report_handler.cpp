@@ -1,0 +1,73 @@
+#include "daemon/workers/report_handler.hpp"
+
+#include <cerrno>
+
+namespace pickd::workers {
+
+namespace {
+
+using endpoints::ReportOutcome;
+
+void count_usage(const DecodedReport& report, state::Counters& counters) {
+  const auto add = [&counters](abi::Counter counter, std::uint32_t tokens) {
+    if (tokens != abi::kUnknown32) counters.add(counter, tokens);
+  };
+  add(abi::Counter::reported_prompt_tokens, report.prompt_tokens);
+  add(abi::Counter::reported_cached_tokens, report.cached_tokens);
+  add(abi::Counter::output_tokens, report.output_tokens);
+}
+
+}  // namespace
+
+ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid,
+                                  const endpoints::Topology& topology, bool* found) const {
+  const endpoints::TopologyEndpoint* endpoint = nullptr;
+  topology.for_each_named(report.fallback, [&](std::uint16_t id) { endpoint = topology.find(id); });
+  *found = endpoint != nullptr;
+  if (endpoint == nullptr) return ReportOutcome::kUnknownTicket;
+  const abi::LifeWord life{records_[endpoint->id].life.load(std::memory_order_acquire)};
+  return reservations_->move(report.ticket, uid, abi::endpoint_handle(endpoint->id, life.generation()));
+}
+
+int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
+                         const endpoints::Topology& topology, state::Counters& counters) const {
+  ReportOutcome outcome = ReportOutcome::kUnknownTicket;
+  bool known_endpoint = true;
+  switch (report.kind) {
+    case abi::ReportKind::kFirstToken:
+      outcome = reservations_->first_token(report.ticket, uid);
+      if (outcome == ReportOutcome::kApplied) reservations_->touch(report.ticket, uid, tick);
+      break;
+    case abi::ReportKind::kProgress: outcome = reservations_->touch(report.ticket, uid, tick); break;
+    case abi::ReportKind::kDone:
+    case abi::ReportKind::kFailed:
+    case abi::ReportKind::kCancelled: outcome = reservations_->end(report.ticket, uid); break;
+    case abi::ReportKind::kFallback: outcome = move(report, uid, topology, &known_endpoint); break;
+  }
+  if (!known_endpoint) {
+    counters.add(abi::Counter::reports_unknown);
+    return -ENOENT;
+  }
+  if (outcome == ReportOutcome::kUnknownTicket) {
+    counters.add(abi::Counter::reports_unknown);
+    return -ESTALE;
+  }
+  if (outcome == ReportOutcome::kOtherUser) {
+    counters.add(abi::Counter::reports_unknown);
+    return -EPERM;
+  }
+  counters.add(abi::Counter::reports);
+  if (report.kind == abi::ReportKind::kDone) {
+    counters.add(abi::Counter::requests_done);
+    count_usage(report, counters);
+  }
+  if (report.kind == abi::ReportKind::kFailed) counters.add(abi::Counter::requests_failed);
+  if (report.kind == abi::ReportKind::kFallback) counters.add(abi::Counter::requests_fallback);
+  if (outcome == ReportOutcome::kStaleGeneration) {
+    counters.add(abi::Counter::reports_stale_generation);
+    return -ESTALE;
+  }
+  return 0;
+}
+
+}  // namespace pickd::workers

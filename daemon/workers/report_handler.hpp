@@ -1,0 +1,30 @@
+// What a report does: releases or moves what a ticket holds, and counts what the engine said.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/endpoints/reservations.hpp"
+#include "daemon/endpoints/topology.hpp"
+#include "daemon/state/counters.hpp"
+#include "daemon/workers/submission.hpp"
+
+namespace pickd::workers {
+
+class ReportHandler {
+ public:
+  ReportHandler(endpoints::Reservations& reservations, const abi::EndpointRecord* records)
+      : reservations_(&reservations), records_(records) {}
+
+  // The status for the client: 0, -ESTALE, -EPERM, -ENOENT (no such fallback endpoint).
+  int apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
+            const endpoints::Topology& topology, state::Counters& counters) const;
+
+ private:
+  endpoints::ReportOutcome move(const DecodedReport& report, std::uint32_t uid,
+                                const endpoints::Topology& topology, bool* found) const;
+
+  endpoints::Reservations* reservations_;
+  const abi::EndpointRecord* records_;
+};
+
+}  // namespace pickd::workers

@@ -1,0 +1,145 @@
+#include "daemon/workers/submission.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "daemon/base/untrusted.hpp"
+
+namespace pickd::workers {
+
+namespace {
+
+using base::Untrusted;
+
+constexpr float kSloMsMax = 24.0F * 3600 * 1000;
+
+struct FieldCounts {
+  std::size_t subset = 0;
+  std::size_t attributes = 0;
+};
+
+// Takes a string that may stand once.
+bool take_once(std::string_view content, std::size_t bytes_max, std::string_view& into) {
+  if (!into.empty() || content.size() > bytes_max) return false;
+  into = content;
+  return true;
+}
+
+bool take_attribute(std::string_view content, DecodeScratch& scratch, FieldCounts& counts) {
+  const std::size_t nul = content.find('\0');
+  if (nul == std::string_view::npos || counts.attributes == scratch.attributes.size()) return false;
+  const pick::Attribute attribute{content.substr(0, nul), content.substr(nul + 1)};
+  if (attribute.key.size() > abi::kAttributeBytesMax || attribute.value.size() > abi::kAttributeBytesMax) {
+    return false;
+  }
+  scratch.attributes[counts.attributes++] = attribute;
+  return true;
+}
+
+bool take_field(abi::FieldKind kind, std::string_view content, DecodeScratch& scratch,
+                pick::PickRequest& request, FieldCounts& counts) {
+  switch (kind) {
+    case abi::FieldKind::kModel: return take_once(content, abi::kModelBytesMax, request.model);
+    case abi::FieldKind::kAdapter: return take_once(content, abi::kAdapterBytesMax, request.adapter);
+    case abi::FieldKind::kSession: return take_once(content, abi::kSessionBytesMax, request.session);
+    case abi::FieldKind::kFairness: return take_once(content, abi::kFairnessIdBytesMax, request.fairness);
+    case abi::FieldKind::kRequestId:
+      return take_once(content, abi::kRequestIdBytesMax, request.request_id);
+    case abi::FieldKind::kSubsetEndpoint:
+      if (counts.subset == scratch.subset.size()) return false;
+      scratch.subset[counts.subset++] = content;
+      return true;
+    case abi::FieldKind::kAttribute: return take_attribute(content, scratch, counts);
+  }
+  return false;
+}
+
+bool take_fields(std::span<const std::byte> fields, DecodeScratch& scratch, pick::PickRequest& request) {
+  FieldCounts counts;
+  std::size_t at = 0;
+  while (at != fields.size()) {
+    abi::FieldHead head;
+    if (fields.size() - at < sizeof head) return false;
+    std::memcpy(&head, fields.data() + at, sizeof head);
+    at += sizeof head;
+    if (head.bytes > fields.size() - at) return false;
+    const std::string_view content(reinterpret_cast<const char*>(fields.data() + at), head.bytes);
+    if (!take_field(head.kind, content, scratch, request, counts)) return false;
+    at += head.bytes;
+  }
+  request.subset = std::span<const std::string_view>(scratch.subset.data(), counts.subset);
+  request.attributes = std::span<const pick::Attribute>(scratch.attributes.data(), counts.attributes);
+  return true;
+}
+
+bool known_algorithm(std::uint8_t id, const PickLimits& limits) {
+  return id != 0 && std::find(std::begin(limits.key_algorithms), std::end(limits.key_algorithms), id) !=
+                        std::end(limits.key_algorithms);
+}
+
+}  // namespace
+
+float checked_slo_ms(float slo_ms, std::uint32_t* ignored) {
+  if (slo_ms == 0.0F) return 0.0F;
+  if (slo_ms > 0.0F && slo_ms <= kSloMsMax) return slo_ms;  // false for NaN
+  ++*ignored;
+  return 0.0F;
+}
+
+bool decode_pick(std::span<const std::byte> record, const PickLimits& limits, DecodeScratch& scratch,
+                 DecodedPick& decoded) {
+  abi::PickRecord head;
+  if (record.size() < sizeof head) return false;
+  std::memcpy(&head, record.data(), sizeof head);
+  const std::size_t room = record.size() - sizeof head;
+  const auto key_count = Untrusted(head.key_count).at_most(limits.keys_max);
+  if (!key_count) return false;
+  const std::size_t key_bytes = *key_count * sizeof(std::uint64_t);
+  if (key_bytes > room) return false;
+  const auto field_bytes =
+      Untrusted<std::size_t>(head.field_bytes).at_most(std::min(room - key_bytes, abi::kFieldBytesMax));
+  if (!field_bytes) return false;
+  // Without keys no algorithm is needed.
+  if (*key_count != 0 && !known_algorithm(head.key_algorithm, limits)) return false;
+  const auto wanted =
+      Untrusted(head.endpoints_max).within(1, static_cast<std::uint8_t>(abi::kResultEndpointsMax));
+  if (!wanted) return false;
+
+  pick::PickRequest& request = decoded.request;
+  request = {};
+  decoded.slo_ignored = 0;
+  // The keys stand at a multiple of 8 of a buffer that is aligned for them.
+  static_assert(sizeof(abi::PickRecord) % alignof(std::uint64_t) == 0);
+  request.keys = {reinterpret_cast<const std::uint64_t*>(record.data() + sizeof head), *key_count};
+  request.prompt_tokens = head.prompt_tokens;
+  request.expected_output_tokens = head.expected_output_tokens;
+  request.slo_ttft_ms = checked_slo_ms(head.slo_ttft_ms, &decoded.slo_ignored);
+  request.slo_itl_ms = checked_slo_ms(head.slo_itl_ms, &decoded.slo_ignored);
+  request.priority = head.priority;
+  request.endpoints_max = *wanted;
+  request.stream = (head.head.flags & abi::kPickStream) != 0;
+  request.dry_run = (head.head.flags & abi::kPickDryRun) != 0;
+  request.has_subset = (head.head.flags & abi::kPickSubset) != 0;
+  request.ticket.sequence = head.head.sequence;
+  decoded.cut = (head.head.flags & abi::kPickCut) != 0;
+  return take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request);
+}
+
+bool decode_report(std::span<const std::byte> record, DecodedReport& decoded) {
+  abi::ReportRecord head;
+  if (record.size() < sizeof head) return false;
+  std::memcpy(&head, record.data(), sizeof head);
+  const auto kind = Untrusted(static_cast<std::uint8_t>(head.kind))
+                        .within(static_cast<std::uint8_t>(abi::ReportKind::kFirstToken),
+                                static_cast<std::uint8_t>(abi::ReportKind::kCancelled));
+  if (!kind || record.size() - sizeof head < head.fallback_name_bytes) return false;
+  decoded.ticket = {head.ticket_client, head.ticket_sequence};
+  decoded.kind = static_cast<abi::ReportKind>(*kind);
+  decoded.prompt_tokens = head.prompt_tokens;
+  decoded.cached_tokens = head.cached_tokens;
+  decoded.output_tokens = head.output_tokens;
+  decoded.fallback = {reinterpret_cast<const char*>(record.data() + sizeof head), head.fallback_name_bytes};
+  return decoded.kind != abi::ReportKind::kFallback || !decoded.fallback.empty();
+}
+
+}  // namespace pickd::workers

@@ -1,0 +1,263 @@
+#include "daemon/workers/worker.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "abi/fence.hpp"
+#include "daemon/base/clock.hpp"
+
+namespace pickd::workers {
+
+namespace {
+
+constexpr std::uint32_t kRecordsAtOnce = 32;  // of one channel before the next has its turn
+constexpr std::uint32_t kPausesPerClockRead = 16;
+
+}  // namespace
+
+base::Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options, const WorkerParts& parts,
+                                                     Gone gone) {
+  std::unique_ptr<Worker> worker(new Worker(options, parts, std::move(gone)));
+  worker->epoll_ = base::Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!worker->epoll_.valid()) return base::errno_error("worker: epoll_create1");
+  worker->bell_ = base::Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!worker->bell_.valid()) return base::errno_error("worker: eventfd");
+  epoll_event event{EPOLLIN | EPOLLET, {}};
+  if (::epoll_ctl(worker->epoll_.get(), EPOLL_CTL_ADD, worker->bell_.get(), &event) != 0) {
+    return base::errno_error("worker: epoll add");
+  }
+  return worker;
+}
+
+Worker::Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone)
+    : options_(options),
+      parts_(parts),
+      gone_(std::move(gone)),
+      counters_(parts.counters_row),
+      scratch_(base::random_u64()),
+      reports_(*parts.reservations, parts.records),
+      copy_(Channel::record_bytes_max(parts.limits.keys_max) / sizeof(std::uint64_t)),
+      answer_{} {}
+
+Worker::~Worker() {
+  if (!thread_.joinable()) return;
+  stop_.store(true, std::memory_order_release);
+  post([] {});
+  thread_.join();
+}
+
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::post(std::function<void()> mail) {
+  {
+    const std::lock_guard lock(mail_mutex_);
+    mail_.push_back(std::move(mail));
+  }
+  // Release; partner: the acquire in run(). The bell is rung always: mail is rare.
+  mail_waits_.store(true, std::memory_order_release);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t wrote = ::write(bell_.get(), &one, sizeof one);
+}
+
+void Worker::add(std::unique_ptr<Channel> channel) {
+  auto shared = std::make_shared<std::unique_ptr<Channel>>(std::move(channel));
+  post([this, shared] {
+    // Edge-triggered and never read: the client shares the open file and could make a read block.
+    epoll_event event{EPOLLIN | EPOLLET, {}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, (*shared)->bell(), &event);
+    channels_.push_back(std::move(*shared));
+  });
+}
+
+void Worker::remove(std::uint32_t channel) {
+  post([this, channel] {
+    const auto at = std::find_if(channels_.begin(), channels_.end(), [channel](const auto& held) {
+      return held->parameters().id == channel;
+    });
+    if (at == channels_.end()) return;  // broken, and gone already
+    channels_.erase(at);
+    gone_(channel, false);
+  });
+}
+
+void Worker::take_mail() {
+  std::vector<std::function<void()>> mail;
+  mail_waits_.store(false, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mail_mutex_);
+    mail.swap(mail_);
+  }
+  for (const auto& letter : mail) letter();
+}
+
+void Worker::run() {
+  ::pthread_setname_np(::pthread_self(), ("pickd-worker" + std::to_string(options_.index)).c_str());
+  if (options_.cpu >= 0) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(static_cast<std::size_t>(options_.cpu), &cpus);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
+  }
+  std::uint64_t idle_since_ns = 0;
+  std::uint32_t idle_turns = 0;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (mail_waits_.load(std::memory_order_acquire)) take_mail();
+    if (serve_all()) {
+      idle_turns = 0;
+      continue;
+    }
+    abi::spin_pause();
+    if (options_.busy_poll) continue;
+    if (options_.spin_ns != 0) {
+      if (idle_turns++ == 0) idle_since_ns = base::monotonic_ns();
+      if (idle_turns % kPausesPerClockRead != 0) continue;
+      if (base::monotonic_ns() - idle_since_ns < options_.spin_ns) continue;
+    }
+    idle_turns = 0;
+    sleep();
+  }
+}
+
+bool Worker::work_waits(bool sleeping) const {
+  if (mail_waits_.load(std::memory_order_acquire)) return true;
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [sleeping](const auto& channel) { return channel->has_submissions(sleeping); });
+}
+
+void Worker::sleep() {
+  // Announce, then look once more: a client that published before it saw the announcement is seen here,
+  // any later one rings the bell. Partner: the publisher of libpickd's submission ring.
+  parts_.word->asleep.store(1, abi::kAnnounceStore);
+  abi::announce_then_check();
+  if (!work_waits(true) && !stop_.load(std::memory_order_acquire)) {
+    epoll_event events[16];
+    ::epoll_wait(epoll_.get(), events, 16, -1);
+    counters_.add(abi::Counter::worker_wakes);
+  }
+  parts_.word->asleep.store(0, std::memory_order_relaxed);
+}
+
+bool Worker::serve_all() {
+  if (!work_waits(false)) return false;
+  const endpoints::Topology& topology = parts_.topologies->acquire(options_.index);
+  bool served = false;
+  for (const auto& channel : channels_) served |= serve(*channel, topology);
+  parts_.topologies->release(options_.index);
+  if (!broken_.empty()) drop_broken();
+  return served;
+}
+
+bool Worker::serve(Channel& channel, const endpoints::Topology& topology) {
+  const std::span<std::byte> copy(reinterpret_cast<std::byte*>(copy_.data()),
+                                  copy_.size() * sizeof(std::uint64_t));
+  for (std::uint32_t count = 0; count < kRecordsAtOnce; ++count) {
+    std::size_t bytes = 0;
+    switch (channel.take(copy, &bytes)) {
+      case Channel::Look::kNothing: return count != 0;
+      case Channel::Look::kBroken: broken_.push_back(channel.parameters().id); return true;
+      case Channel::Look::kRecord:
+        if (bytes != 0) handle(channel, copy.first(bytes), topology);
+        break;
+    }
+  }
+  return true;
+}
+
+void Worker::drop_broken() {
+  for (const std::uint32_t id : broken_) {
+    const auto at = std::find_if(channels_.begin(), channels_.end(),
+                                 [id](const auto& held) { return held->parameters().id == id; });
+    if (at == channels_.end()) continue;
+    counters_.add(abi::Counter::channels_broken);
+    channels_.erase(at);
+    gone_(id, true);
+  }
+  broken_.clear();
+}
+
+void Worker::handle(Channel& channel, std::span<const std::byte> record,
+                    const endpoints::Topology& topology) {
+  abi::RecordHead head;
+  std::memcpy(&head, record.data(), sizeof head);
+  switch (head.type) {
+    case abi::RecordType::kPick: return handle_pick(channel, record, topology);
+    case abi::RecordType::kReport: return handle_report(channel, record, topology);
+    case abi::RecordType::kCancel: return handle_cancel(channel, record);
+    case abi::RecordType::kPadding: break;
+  }
+  counters_.add(abi::Counter::submissions_malformed);
+}
+
+bool Worker::answer(Channel& channel, std::span<const std::byte> record) {
+  if (!channel.put(record)) {
+    counters_.add(abi::Counter::completions_dropped);
+    return false;
+  }
+  if (channel.wake_client()) counters_.add(abi::Counter::client_wakes);
+  return true;
+}
+
+void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
+                         const endpoints::Topology& topology) {
+  DecodedPick decoded;
+  if (!decode_pick(record, parts_.limits, decode_, decoded)) {
+    counters_.add(abi::Counter::submissions_malformed);
+    abi::RecordHead head;
+    std::memcpy(&head, record.data(), sizeof head);
+    answer(channel, encode_refused(head.sequence, -EINVAL, answer_));
+    return;
+  }
+  pick::PickRequest& request = decoded.request;
+  request.ticket.client = channel.parameters().client;
+  request.uid = channel.parameters().uid;
+  // Before the candidates are looked at: what is reset after this lies above it.
+  const std::uint64_t tick = parts_.clock.tick();
+  pick::PickResult result;
+  parts_.core->pick(request, topology, tick, scratch_, counters_, result);
+  const bool answered = answer(channel, encode_picked(request.ticket.sequence, result, decoded.cut,
+                                                      request.prompt_tokens, answer_));
+  if (!answered) {
+    // Nobody will report on a ticket that nobody got.
+    if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
+    return;
+  }
+  if (decoded.cut) counters_.add(abi::Counter::picks_cut);
+  if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
+  // After the answer: the caller does not wait for the stamps, the next submission does.
+  parts_.core->remember(request, result, tick, counters_);
+}
+
+void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
+                           const endpoints::Topology& topology) {
+  abi::RecordHead head;
+  std::memcpy(&head, record.data(), sizeof head);
+  DecodedReport report;
+  int status = -EINVAL;
+  if (decode_report(record, report)) {
+    status = reports_.apply(report, channel.parameters().uid, parts_.clock.tick(), topology, counters_);
+  } else {
+    counters_.add(abi::Counter::submissions_malformed);
+  }
+  if ((head.flags & abi::kReportAnswer) != 0) {
+    answer(channel, encode_reported(head.sequence, status, answer_));
+  }
+}
+
+void Worker::handle_cancel(Channel& channel, std::span<const std::byte> record) {
+  abi::RecordHead head;
+  std::memcpy(&head, record.data(), sizeof head);
+  counters_.add(abi::Counter::picks_cancelled);
+  // The pick stood before this in the ring, so it was served: what it reserved is given back.
+  parts_.reservations->end({channel.parameters().client, head.sequence}, channel.parameters().uid);
+}
+
+}  // namespace pickd::workers

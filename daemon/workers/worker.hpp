@@ -1,0 +1,102 @@
+// A worker: the thread that answers the channels given to it.
+//
+// It polls its channels while there is work, spins for a short time after, then sleeps until a bell
+// rings. The control thread hands channels over and takes them back through a mailbox; the request path
+// itself takes no lock, allocates nothing and calls the kernel only to sleep or to wake a client.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "daemon/base/fd.hpp"
+#include "daemon/base/result.hpp"
+#include "daemon/endpoints/topology_store.hpp"
+#include "daemon/pick/pick_core.hpp"
+#include "daemon/state/counters.hpp"
+#include "daemon/state/tick_clock.hpp"
+#include "daemon/workers/answer.hpp"
+#include "daemon/workers/channel.hpp"
+#include "daemon/workers/report_handler.hpp"
+#include "daemon/workers/submission.hpp"
+
+namespace pickd::workers {
+
+struct WorkerOptions {
+  std::uint32_t index = 0;
+  std::uint64_t spin_ns = 0;  // how long to poll after the last work before sleeping
+  bool busy_poll = false;     // never sleep
+  int cpu = -1;               // run there only; -1: anywhere
+};
+
+// What a worker shares with the rest of the daemon. All outlive it.
+struct WorkerParts {
+  pick::PickCore* core;
+  endpoints::TopologyStore* topologies;
+  endpoints::Reservations* reservations;
+  const abi::EndpointRecord* records;
+  abi::Word* counters_row;
+  abi::WorkerWord* word;  // whether it sleeps, for the clients
+  state::TickClock clock;
+  PickLimits limits;
+};
+
+class Worker {
+ public:
+  // A channel left this worker: `broken` when its client broke the protocol. Called on the worker's
+  // thread, after the channel's memory is gone.
+  using Gone = std::function<void(std::uint32_t channel, bool broken)>;
+
+  static base::Result<std::unique_ptr<Worker>> create(const WorkerOptions& options,
+                                                      const WorkerParts& parts, Gone gone);
+  ~Worker();  // stops and joins
+
+  void start();
+  // Control thread.
+  void add(std::unique_ptr<Channel> channel);
+  void remove(std::uint32_t channel);  // `gone` follows
+
+ private:
+  Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone);
+  void run();
+  bool serve_all();
+  bool serve(Channel& channel, const endpoints::Topology& topology);
+  void handle(Channel& channel, std::span<const std::byte> record, const endpoints::Topology& topology);
+  void handle_pick(Channel& channel, std::span<const std::byte> record,
+                   const endpoints::Topology& topology);
+  void handle_report(Channel& channel, std::span<const std::byte> record,
+                     const endpoints::Topology& topology);
+  void handle_cancel(Channel& channel, std::span<const std::byte> record);
+  bool answer(Channel& channel, std::span<const std::byte> record);
+  void drop_broken();
+  void take_mail();
+  void post(std::function<void()> mail);
+  void sleep();
+  bool work_waits(bool sleeping) const;
+
+  WorkerOptions options_;
+  WorkerParts parts_;
+  Gone gone_;
+  state::Counters counters_;
+  pick::PickScratch scratch_;
+  ReportHandler reports_;
+  DecodeScratch decode_;
+  std::vector<std::uint64_t> copy_;  // the record being served, aligned for its keys
+  std::array<std::byte, kAnswerBytesMax> answer_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::uint32_t> broken_;
+
+  base::Fd epoll_;
+  base::Fd bell_;  // rung by the control thread
+  std::mutex mail_mutex_;
+  std::vector<std::function<void()>> mail_;
+  std::atomic<bool> mail_waits_{false};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace pickd::workers
