@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kStampMask = (1U << kStampBits) - 1;
 inline constexpr std::uint32_t kWordsPerLine = 8;
 inline constexpr std::uint64_t kTickNs = 50'000'000;       // 50 ms
 inline constexpr std::uint32_t kClockSlackTicks = 64;      // a reader's clock may be this far behind
+inline constexpr std::uint32_t kAheadTicks = 1U << 17;     // less than this after now = ahead, not ancient
 inline constexpr std::uint32_t kMarkerEndpoint = 0;
 
 enum class Tier : std::uint8_t { kAssumed = 0, kGpu = 1, kHost = 2, kRemote = 3 };
@@ -42,15 +43,28 @@ struct PrefixWord {
 };
 static_assert(sizeof(PrefixWord) == 8);
 
-// A stamp lives while it is at or after `horizon`; `now` may be a little behind the newest stamp.
-constexpr bool stamp_is_live(std::uint32_t stamp, std::uint32_t horizon, std::uint32_t now) {
-  return ((stamp - horizon) & kStampMask) <= ((now + kClockSlackTicks - horizon) & kStampMask);
+// How far after `horizon` a live stamp may lie. A reader that was stopped between reading the clock and
+// the horizon sees the horizon ahead of its clock: it must not take every stamp of the past as live.
+constexpr std::uint32_t live_span(std::uint32_t horizon, std::uint32_t now) {
+  const std::uint32_t span = (now + kClockSlackTicks - horizon) & kStampMask;
+  return span > kStampMask - kAheadTicks ? kClockSlackTicks : span;
 }
 
-// Age in ticks of a stamp that is live: 0 for one that is ahead of this reader's clock.
+// A stamp lives while it is at or after `horizon`; `now` may be a little behind the newest stamp.
+constexpr bool stamp_is_live(std::uint32_t stamp, std::uint32_t horizon, std::uint32_t now) {
+  return ((stamp - horizon) & kStampMask) <= live_span(horizon, now);
+}
+
+// Age in ticks of a stamp: 0 for one that is ahead of this reader's clock.
 constexpr std::uint32_t stamp_age(std::uint32_t stamp, std::uint32_t now) {
   const std::uint32_t age = (now - stamp) & kStampMask;
-  return age > kStampMask - kClockSlackTicks ? 0 : age;
+  return age > kStampMask - kAheadTicks ? 0 : age;
+}
+
+// The newer of two stamps, as seen at `now`.
+constexpr std::uint32_t newer_stamp(std::uint32_t a, std::uint32_t b, std::uint32_t now) {
+  const std::uint32_t oldest = now + kAheadTicks + 1;
+  return ((a - oldest) & kStampMask) >= ((b - oldest) & kStampMask) ? a & kStampMask : b & kStampMask;
 }
 
 // Tag and lines of a key. `lines` is even and at most 2^32.

@@ -1,0 +1,194 @@
+// Horizons: counting, cutting, raising. See horizons.hpp.
+#include "daemon/prefix/horizons.hpp"
+
+#include <algorithm>
+
+namespace pickd::prefix {
+namespace {
+
+// Ages shrink by time alone: an endpoint nobody stamps is counted again this often.
+constexpr std::int64_t kRecountTicks = 64;
+
+// A marker outlasts a short TTL: a confirmed word may have come since the sweep last passed.
+constexpr std::int64_t kMarkerTicksMin = 4096;
+
+// A floor of long ago would, one wrap later, look like one of the future. Raising it to the horizon kills
+// nothing that lives, so it follows once it is this old.
+constexpr std::uint32_t kFloorAgeTicks = 1U << 18;
+
+}  // namespace
+
+const char* horizon_rule_name(HorizonRule rule) {
+  switch (rule) {
+    case HorizonRule::kNone: return "none";
+    case HorizonRule::kFloor: return "floor";
+    case HorizonRule::kTtl: return "ttl";
+    case HorizonRule::kCapacity: return "capacity";
+    case HorizonRule::kGlobal: return "load";
+  }
+  return "none";
+}
+
+Horizons::Horizons(const TableParts& parts, Ages& ages)
+    : parts_(parts), ages_(ages), endpoints_(parts.endpoint_ids) {}
+
+std::int64_t Horizons::full_tick(std::uint32_t stamp) const {
+  const auto now = static_cast<std::uint32_t>(now_) & abi::kStampMask;
+  const std::uint32_t ahead = (stamp - now) & abi::kStampMask;
+  if (ahead != 0 && ahead <= abi::kAheadTicks) return now_ + ahead;
+  return now_ - ((now - stamp) & abi::kStampMask);
+}
+
+void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end) {
+  now_ = static_cast<std::int64_t>(now_tick);
+  ttl_ = static_cast<std::int64_t>(
+      ttl_ticks == 0 || ttl_ticks > kTtlTicksMax ? kTtlTicksMax : ttl_ticks);
+  if (ids_end == 0 || ids_end > parts_.endpoint_ids) ids_end = parts_.endpoint_ids;
+
+  double total = 0;
+  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) {
+    count(endpoint);
+    total += endpoints_[endpoint].live;
+  }
+  const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
+  // What came since the last call will come again before the next one: leave room for it.
+  const double growth = std::clamp(total - live_before_, 0.0, 0.05 * words);
+  live_total_ = total;
+  if (total + growth > kLoadMax * words) cut_globally(ids_end);
+  live_before_ = live_total_;
+  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) raise(endpoint);
+}
+
+void Horizons::count(std::uint32_t endpoint) {
+  Endpoint& entry = endpoints_[endpoint];
+  EndpointAges* kinds[2];
+  bool changed = !entry.fresh;
+  for (const bool confirmed : {false, true}) {
+    EndpointAges* ages = ages_.existing(endpoint, confirmed);
+    // A place for what picks will stamp is made with the endpoint's first life word.
+    const bool needed =
+        ages_.wanted(endpoint, confirmed) ||
+        (!confirmed && parts_.records[endpoint].life.load(std::memory_order_relaxed) != 0);
+    if (ages == nullptr && needed) ages = &ages_.make(endpoint, confirmed, now_);
+    kinds[confirmed ? 1 : 0] = ages;
+    if (ages == nullptr) continue;
+    ages->turn(now_);
+    changed |= ages->take_changed();
+  }
+  const std::uint64_t capacity = parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
+  changed |= capacity != entry.capacity;
+  const bool due = (now_ + endpoint) % kRecountTicks == 0;
+  if ((kinds[0] == nullptr && kinds[1] == nullptr) || (!changed && !due)) return;
+
+  entry.capacity = capacity;
+  entry.fresh = true;
+  AgeCounts assumed{};
+  AgeCounts confirmed{};
+  if (kinds[0] != nullptr) kinds[0]->add_to(assumed);
+  if (kinds[1] != nullptr) kinds[1]->add_to(confirmed);
+
+  if (endpoint == abi::kMarkerEndpoint) {
+    const auto global = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
+    entry.life_horizon = static_cast<std::uint32_t>(global) & abi::kStampMask;
+    entry.live = count_live(assumed, now_, global);
+    return;
+  }
+  // Acquire: partner is the reset of the endpoint table; a floor seen here is a floor kept.
+  const abi::LifeWord life{parts_.records[endpoint].life.load(std::memory_order_acquire)};
+  const abi::LifeWord sure{parts_.records[endpoint].confirmed_life.load(std::memory_order_acquire)};
+  entry.life_horizon = life.horizon();
+  entry.confirmed_horizon = sure.horizon();
+  const std::int64_t horizon = std::max(full_tick(life.horizon()), now_ - ttl_);
+  const std::int64_t sure_horizon = full_tick(sure.horizon());
+  entry.live = count_live(assumed, now_, horizon);
+  const double sure_live = kinds[1] == nullptr ? 0 : count_live(confirmed, now_, sure_horizon);
+  if (capacity != 0 && entry.live + sure_live > static_cast<double>(capacity)) {
+    // Newest first over both kinds; only assumed words are cut: the engine says what happens to the rest.
+    AgeCounts both{};
+    add_live(assumed, now_, horizon, both);
+    if (kinds[1] != nullptr) add_live(confirmed, now_, sure_horizon, both);
+    const AgeCut cut = cut_to_limit(both, now_, horizon, static_cast<double>(capacity));
+    entry.capacity_cut = std::max(entry.capacity_cut, cut.tick);
+    entry.live = count_live(assumed, now_, std::max(horizon, entry.capacity_cut));
+  }
+  entry.live += sure_live;
+}
+
+// Every endpoint's live words together, oldest first to go, until the load is at kLoadCut.
+void Horizons::cut_globally(std::uint32_t ids_end) {
+  AgeCounts all{};
+  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) {
+    const Endpoint& entry = endpoints_[endpoint];
+    for (const bool confirmed : {false, true}) {
+      const EndpointAges* ages = ages_.existing(endpoint, confirmed);
+      if (ages == nullptr) continue;
+      AgeCounts counts{};
+      ages->add_to(counts);
+      std::int64_t horizon = full_tick(confirmed ? entry.confirmed_horizon : entry.life_horizon);
+      if (!confirmed && endpoint != abi::kMarkerEndpoint) {
+        horizon = std::max({horizon, now_ - ttl_, entry.capacity_cut});
+      }
+      add_live(counts, now_, horizon, all);
+    }
+  }
+  const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
+  const double growth = std::clamp(live_total_ - live_before_, 0.0, 0.05 * words);
+  const AgeCut cut = cut_to_limit(all, now_, std::max<std::int64_t>(global_cut_, 0),
+                                  std::min(kLoadCut * words, kLoadMax * words - growth));
+  // What advance() added up may be a little old; this is not.
+  live_total_ = cut.live;
+  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) endpoints_[endpoint].fresh = false;
+  if (cut.tick <= global_cut_) return;
+  global_cut_ = cut.tick;
+  ++global_cuts_;
+}
+
+void Horizons::raise(std::uint32_t endpoint) {
+  const auto now = static_cast<std::uint32_t>(now_) & abi::kStampMask;
+  const auto stamp = [](std::int64_t tick) { return static_cast<std::uint32_t>(tick) & abi::kStampMask; };
+
+  if (endpoint == abi::kMarkerEndpoint) {
+    // Where there are confirmed words a marker may stand for one that is as old as the sweep lets it get.
+    const std::int64_t oldest = confirmed_words_ ? static_cast<std::int64_t>(kTtlTicksMax)
+                                                 : std::max(ttl_, kMarkerTicksMin);
+    const auto old = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
+    const std::int64_t next = std::max({old, now_ - oldest, global_cut_});
+    // Release: partner is the acquire of matchers and stampers.
+    if (next > old) parts_.global_horizon->store(static_cast<std::uint64_t>(next), std::memory_order_release);
+    return;
+  }
+
+  Endpoint& entry = endpoints_[endpoint];
+  abi::EndpointRecord& record = parts_.records[endpoint];
+  for (const bool confirmed : {false, true}) {
+    abi::Word& word = confirmed ? record.confirmed_life : record.life;
+    const abi::LifeWord old{word.load(std::memory_order_acquire)};
+    if (old.bits == 0) continue;  // never used
+    std::uint32_t horizon = abi::newer_stamp(old.horizon(), old.floor(), now);
+    HorizonRule rule = horizon == old.horizon() && horizon != old.floor() ? entry.rule : HorizonRule::kFloor;
+    const auto consider = [&](std::int64_t tick, HorizonRule by) {
+      // A cut of long ago says nothing any more, and its stamp would be taken for one of the future.
+      if (tick < 0 || tick < now_ - static_cast<std::int64_t>(kTtlTicksMax)) return;
+      if (abi::newer_stamp(horizon, stamp(tick), now) == horizon) return;
+      horizon = stamp(tick);
+      rule = by;
+    };
+    consider(now_ - (confirmed ? static_cast<std::int64_t>(kTtlTicksMax) : ttl_), HorizonRule::kTtl);
+    if (!confirmed) consider(entry.capacity_cut, HorizonRule::kCapacity);
+    consider(global_cut_, HorizonRule::kGlobal);
+    const bool floor_is_old = abi::stamp_age(old.floor(), now) > kFloorAgeTicks;
+    const abi::LifeWord next =
+        abi::LifeWord::make(old.generation(), floor_is_old ? horizon : old.floor(), horizon);
+    if (!confirmed) entry.rule = rule;
+    if (next.bits == old.bits) continue;
+    // Loses against a reset on purpose: its floor is newer than anything computed here. Release: partner
+    // is the acquire of whoever judges words by this one.
+    std::uint64_t expected = old.bits;
+    if (!word.compare_exchange_strong(expected, next.bits, std::memory_order_release,
+                                      std::memory_order_relaxed)) {
+      entry.fresh = false;
+    }
+  }
+}
+
+}  // namespace pickd::prefix

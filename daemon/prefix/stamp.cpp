@@ -1,0 +1,359 @@
+// Stamping and removing: everything that the request path and the event path write into the table.
+#include <algorithm>
+#include <bit>
+
+#include "daemon/prefix/line_scan.hpp"
+#include "daemon/prefix/prefix_table.hpp"
+
+namespace pickd::prefix {
+namespace {
+
+constexpr std::size_t kAhead = 12;  // keys whose lines are on their way
+constexpr std::size_t kPlaces = 16;
+static_assert(kAhead < kPlaces && std::has_single_bit(kPlaces));
+
+// A compare-exchange fails only when another thread changed the word, so somebody gets on. A key that
+// loses this often is given up: a block less, never a worker that hangs.
+constexpr std::uint32_t kAttemptsMax = 64;
+
+// Tells the ages what changed, once for each run of words that had the same stamp before.
+class AgeRun {
+ public:
+  AgeRun(Ages* ages, std::uint32_t endpoint, bool confirmed, std::uint32_t now)
+      : ages_(ages), endpoint_(endpoint), confirmed_(confirmed), now_(now),
+        swept_lines_(ages != nullptr ? ages->swept_lines() : 0) {}
+
+  // The same endpoint's, for words that end up confirmed (or not) unlike the rest.
+  AgeRun alone(bool confirmed) const { return AgeRun(ages_, endpoint_, confirmed, now_); }
+
+  bool passed(std::uint64_t line) const { return line < swept_lines_; }
+
+  void came(std::uint64_t line) {
+    ++new_;
+    new_passed_ += passed(line);
+  }
+  void moved(abi::PrefixWord from, std::uint64_t line) {
+    const bool was_confirmed = from.tier() != abi::Tier::kAssumed;
+    if (from.stamp() != old_stamp_ || was_confirmed != old_confirmed_) {
+      flush_old();
+      old_stamp_ = from.stamp();
+      old_confirmed_ = was_confirmed;
+    }
+    ++old_;
+    old_passed_ += passed(line);
+    came(line);
+  }
+  void finish(std::uint32_t stamp) {
+    flush_old();
+    if (ages_ == nullptr || new_ == 0) return;
+    if (EndpointAges* ages = ages_->find(endpoint_, confirmed_)) ages->add(stamp, now_, new_, new_passed_);
+    new_ = 0;
+    new_passed_ = 0;
+  }
+  // A live word of any endpoint is gone.
+  void gone(abi::PrefixWord word, std::uint64_t line) const {
+    if (ages_ == nullptr || word.endpoint() >= ages_->endpoint_ids()) return;
+    EndpointAges* ages = ages_->find(word.endpoint(), word.tier() != abi::Tier::kAssumed);
+    if (ages != nullptr) ages->add(word.stamp(), now_, -1, passed(line) ? -1 : 0);
+  }
+
+ private:
+  void flush_old() {
+    if (old_ != 0 && ages_ != nullptr) {
+      EndpointAges* ages = ages_->find(endpoint_, old_confirmed_);
+      if (ages != nullptr) ages->add(old_stamp_, now_, -old_, -old_passed_);
+    }
+    old_ = 0;
+    old_passed_ = 0;
+  }
+
+  Ages* ages_;
+  std::uint32_t endpoint_;
+  bool confirmed_;
+  std::uint32_t now_;
+  std::uint64_t swept_lines_;
+  std::uint32_t old_stamp_ = 0;
+  bool old_confirmed_ = false;
+  std::int32_t old_ = 0;
+  std::int32_t old_passed_ = 0;
+  std::int32_t new_ = 0;
+  std::int32_t new_passed_ = 0;
+};
+
+class Stamper {
+ public:
+  Stamper(const TableParts& parts, Ages* ages, std::uint32_t endpoint, std::uint32_t stamp, abi::Tier tier,
+          std::uint32_t now)
+      : parts_(parts), endpoint_(endpoint), stamp_(stamp & abi::kStampMask), tier_(tier),
+        now_(now & abi::kStampMask),
+        // A marker is never older than a holder that it stands for.
+        marker_stamp_(abi::newer_stamp(stamp, now, now)),
+        run_(ages, endpoint, tier != abi::Tier::kAssumed, now_),
+        marker_run_(ages, abi::kMarkerEndpoint, false, now_) {}
+
+  StampOutcome run(std::span<const std::uint64_t> keys) {
+    abi::KeyPlace places[kPlaces];
+    const auto fetch = [&](std::size_t at) {
+      const abi::KeyPlace place = abi::place_of(keys[at], parts_.lines);
+      prefetch_for_write(line(place.line_a));
+      prefetch_for_write(line(place.line_b));
+      places[at % kPlaces] = place;
+    };
+    for (std::size_t at = 0; at < std::min(kAhead, keys.size()); ++at) fetch(at);
+    for (std::size_t at = 0; at < keys.size(); ++at) {
+      if (at + kAhead < keys.size()) fetch(at + kAhead);
+      stamp_key(keys[at], places[at % kPlaces]);
+    }
+    run_.finish(stamp_);
+    marker_run_.finish(marker_stamp_);
+    return outcome_;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = kWordsPerPlace;
+
+  PICKD_INLINE WordRef line(std::uint64_t index) const {
+    return parts_.words + index * abi::kWordsPerLine;
+  }
+  PICKD_INLINE static std::uint64_t line_of(const abi::KeyPlace& place, std::uint32_t at) {
+    return at < abi::kWordsPerLine ? place.line_a : place.line_b;
+  }
+  PICKD_INLINE std::atomic<std::uint64_t>& word_at(const abi::KeyPlace& place, std::uint32_t at) const {
+    return line(line_of(place, at))[at % abi::kWordsPerLine];
+  }
+
+  // Relaxed on success: a word is complete in itself. Readers pair with nothing but its bits.
+  PICKD_INLINE bool exchange(const abi::KeyPlace& place, std::uint32_t at, std::uint64_t from,
+                             abi::PrefixWord to) {
+    return word_at(place, at).compare_exchange_strong(from, to.bits, std::memory_order_relaxed);
+  }
+
+  PICKD_INLINE void stamp_key(std::uint64_t key, const abi::KeyPlace& place) {
+    for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      PlaceView view;
+      load_place(line(place.line_a), line(place.line_b), place.tag, view);
+      if (view.tagged == 0 ? insert(place, view) : stamp_held(key, place, view)) return;
+    }
+  }
+
+  // Some word has the key's tag: this endpoint's, another holder's or the marker. False = look again.
+  bool stamp_held(std::uint64_t key, const abi::KeyPlace& place, const PlaceView& view) {
+    std::uint32_t own = kNone;
+    std::uint32_t marker = kNone;
+    std::uint32_t holders = 0;
+    for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
+      const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const std::uint32_t endpoint = abi::PrefixWord{view.words[at]}.endpoint();
+      if (endpoint == endpoint_) own = at;
+      else if (endpoint == abi::kMarkerEndpoint) marker = at;
+      else ++holders;
+    }
+    const bool marked = marker != kNone && lives({view.words[marker]});
+    if (own != kNone) {
+      return (!marked || touch_marker(place, marker, view.words[marker])) && touch(place, own, view);
+    }
+    if (marked) {
+      if (!touch_marker(place, marker, view.words[marker])) return false;
+    } else {
+      const bool hot = parts_.hot_holders != 0 && holders >= parts_.hot_holders &&
+                       live_holders(view) >= parts_.hot_holders;
+      if (!hot) return insert(place, view);
+      if (!publish_marker(place, marker, view)) return false;
+    }
+    stamp_in_group(abi::place_of(abi::group_key(key, endpoint_), parts_.lines));
+    return true;
+  }
+
+  void stamp_in_group(const abi::KeyPlace& place) {
+    for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+      PlaceView view;
+      load_place(line(place.line_a), line(place.line_b), place.tag, view);
+      std::uint32_t own = kNone;
+      for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
+        const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
+        if (abi::PrefixWord{view.words[at]}.endpoint() == endpoint_) own = at;
+      }
+      if (own != kNone ? touch(place, own, view) : insert(place, view)) return;
+    }
+  }
+
+  bool touch(const abi::KeyPlace& place, std::uint32_t at, const PlaceView& view) {
+    const abi::PrefixWord old{view.words[at]};
+    const bool keep_tier =
+        tier_ == abi::Tier::kAssumed && old.tier() != abi::Tier::kAssumed && lives(old);
+    const abi::Tier tier = keep_tier ? old.tier() : tier_;
+    const std::uint32_t stamp = abi::newer_stamp(old.stamp(), stamp_, now_);
+    const abi::PrefixWord next = abi::PrefixWord::make(old.tag(), tier, endpoint_, stamp);
+    if (next.bits == old.bits) {
+      ++outcome_.touched;
+      return true;
+    }
+    if (!exchange(place, at, old.bits, next)) return false;
+    ++outcome_.touched;
+    count_touch(old, tier, stamp, line_of(place, at));
+    return true;
+  }
+
+  // The run adds words of one tier and this call's stamp; a word that stays otherwise is told alone.
+  void count_touch(abi::PrefixWord old, abi::Tier tier, std::uint32_t stamp, std::uint64_t at_line) {
+    const bool same_class = (tier != abi::Tier::kAssumed) == (tier_ != abi::Tier::kAssumed);
+    if (same_class && stamp == stamp_) {
+      run_.moved(old, at_line);
+    } else if (stamp != old.stamp()) {
+      AgeRun single = run_.alone(tier != abi::Tier::kAssumed);
+      single.moved(old, at_line);
+      single.finish(stamp);
+    }
+  }
+
+  bool touch_marker(const abi::KeyPlace& place, std::uint32_t at, std::uint64_t bits) {
+    const abi::PrefixWord old{bits};
+    if (abi::newer_stamp(old.stamp(), marker_stamp_, now_) == old.stamp()) return true;
+    const auto next =
+        abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
+    if (!exchange(place, at, bits, next)) return false;
+    marker_run_.moved(old, line_of(place, at));
+    return true;
+  }
+
+  // Before the first group word: who sees a group word's effect must be able to find it. `at`: a dead
+  // marker that is revived, or kNone.
+  bool publish_marker(const abi::KeyPlace& place, std::uint32_t at, const PlaceView& view) {
+    bool replaces = false;
+    if (at == kNone) at = choose(view, replaces);
+    if (at == kNone) return true;  // sixteen live markers: nothing that could go
+    const auto next =
+        abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
+    if (!exchange(place, at, view.words[at], next)) return false;
+    marker_run_.came(line_of(place, at));
+    if (replaces) {
+      run_.gone({view.words[at]}, line_of(place, at));
+      ++outcome_.replaced;
+    }
+    ++outcome_.hot_markers;
+    return true;
+  }
+
+  PICKD_INLINE bool insert(const abi::KeyPlace& place, const PlaceView& view) {
+    bool replaces = false;
+    std::uint32_t at;
+    if (view.empty != 0) at = emptier(view.empty);
+    else at = choose(view, replaces);
+    if (at == kNone) return true;
+    const auto next = abi::PrefixWord::make(place.tag, tier_, endpoint_, stamp_);
+    if (!exchange(place, at, view.words[at], next)) return false;
+    ++outcome_.inserted;
+    run_.came(line_of(place, at));
+    if (replaces) {
+      run_.gone({view.words[at]}, line_of(place, at));
+      ++outcome_.replaced;
+    }
+    return true;
+  }
+
+  // A word of the line that has more of them.
+  PICKD_INLINE static std::uint32_t emptier(std::uint32_t free) {
+    const std::uint32_t a = free & 0xFF;
+    const std::uint32_t b = free & 0xFF00;
+    return static_cast<std::uint32_t>(
+        std::countr_zero(std::popcount(b) > std::popcount(a) ? b : a));
+  }
+
+  // A word to write into: empty, else dead, else the oldest that is not a marker.
+  std::uint32_t choose(const PlaceView& view, bool& replaces) const {
+    if (view.empty != 0) return emptier(view.empty);
+    std::uint32_t dead = 0;
+    std::uint32_t oldest = kNone;
+    std::uint32_t oldest_age = 0;
+    for (std::uint32_t at = 0; at < kWordsPerPlace; ++at) {
+      const abi::PrefixWord word{view.words[at]};
+      if (!lives(word)) {
+        dead |= 1U << at;
+        continue;
+      }
+      const std::uint32_t age = abi::stamp_age(word.stamp(), now_);
+      if (word.endpoint() == abi::kMarkerEndpoint || (oldest != kNone && age <= oldest_age)) continue;
+      oldest = at;
+      oldest_age = age;
+    }
+    if (dead != 0) return emptier(dead);
+    replaces = oldest != kNone;
+    return oldest;
+  }
+
+  // Acquire: pairs with the release of whoever raises a horizon or resets an endpoint. Called after the
+  // word was loaded, so a word of a generation that is gone is never taken for one of the present.
+  bool lives(abi::PrefixWord word) const {
+    const std::uint32_t endpoint = word.endpoint();
+    if (endpoint == abi::kMarkerEndpoint) {
+      const std::uint64_t global = parts_.global_horizon->load(std::memory_order_acquire);
+      return abi::stamp_is_live(word.stamp(), static_cast<std::uint32_t>(global) & abi::kStampMask, now_);
+    }
+    if (endpoint >= parts_.endpoint_ids) return false;
+    const abi::EndpointRecord& record = parts_.records[endpoint];
+    const abi::Word& life = word.tier() == abi::Tier::kAssumed ? record.life : record.confirmed_life;
+    return abi::stamp_is_live(word.stamp(), abi::LifeWord{life.load(std::memory_order_acquire)}.horizon(),
+                              now_);
+  }
+
+  std::uint32_t live_holders(const PlaceView& view) const {
+    std::uint32_t live = 0;
+    for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
+      const abi::PrefixWord word{view.words[std::countr_zero(rest)]};
+      live += word.endpoint() != abi::kMarkerEndpoint && lives(word);
+    }
+    return live;
+  }
+
+  const TableParts& parts_;
+  std::uint32_t endpoint_;
+  std::uint32_t stamp_;
+  abi::Tier tier_;
+  std::uint32_t now_;
+  std::uint32_t marker_stamp_;
+  AgeRun run_;
+  AgeRun marker_run_;
+  StampOutcome outcome_;
+};
+
+// Takes the copies of one endpoint out of one key's lines.
+std::uint32_t remove_from(const TableParts& parts, const AgeRun& ages, std::uint64_t key,
+                          std::uint32_t endpoint) {
+  const abi::KeyPlace place = abi::place_of(key, parts.lines);
+  std::uint32_t removed = 0;
+  for (const std::uint64_t line : {place.line_a, place.line_b}) {
+    for (std::uint32_t i = 0; i < abi::kWordsPerLine; ++i) {
+      std::atomic<std::uint64_t>& at = parts.words[line * abi::kWordsPerLine + i];
+      abi::PrefixWord word{at.load(std::memory_order_relaxed)};
+      while (word.tag() == place.tag && word.endpoint() == endpoint) {
+        // A failure loads what came instead: a touch of the same block, which has to go as well.
+        if (!at.compare_exchange_weak(word.bits, 0, std::memory_order_relaxed)) continue;
+        ages.gone(word, line);
+        ++removed;
+        break;
+      }
+    }
+  }
+  return removed;
+}
+
+}  // namespace
+
+StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
+                                std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp) {
+  if (endpoint == abi::kMarkerEndpoint || endpoint >= parts_.endpoint_ids) return {};
+  Stamper stamper(parts_, ages_, endpoint, stamp, tier, now_stamp);
+  return stamper.run(keys);
+}
+
+std::uint32_t PrefixTable::remove(std::uint64_t key, std::uint32_t endpoint, std::uint32_t now_stamp) {
+  if (endpoint == abi::kMarkerEndpoint || endpoint >= parts_.endpoint_ids) return 0;
+  const AgeRun ages(ages_, endpoint, false, now_stamp & abi::kStampMask);
+  std::uint32_t removed = remove_from(parts_, ages, key, endpoint);
+  if (parts_.hot_holders != 0) {
+    removed += remove_from(parts_, ages, abi::group_key(key, endpoint), endpoint);
+  }
+  return removed;
+}
+
+}  // namespace pickd::prefix
