@@ -46,7 +46,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     auto node = std::make_shared<Node>();
-    node->place = place(mark);
+    // The parser's mark of nothing is wherever the next thing begins.
+    const bool after_key = !levels_.empty() && levels_.back().has_key;
+    node->place = after_key ? levels_.back().key_place : place(mark);
     finish(std::move(node), anchor);
   }
 
@@ -168,7 +170,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.scalar.size() > kKeyBytesMax) {
       refuse(where, "a key of more than " + std::to_string(kKeyBytesMax) + " bytes");
     }
-    if (key.scalar == "<<" && !key.quoted)
+    if (key.scalar == "<<")
       refuse(where, "a merge key (`<<`); write the values out or use an alias");
     const auto [before, added] = level.lines.emplace(key.scalar, where.line);
     if (!added) {

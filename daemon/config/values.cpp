@@ -74,14 +74,13 @@ base::Result<std::uint64_t> parse_integer(std::string_view text, const Range& ra
 }
 
 base::Result<std::uint64_t> parse_mode(std::string_view text) {
-  std::string_view digits = text;
-  if (digits.substr(0, 2) == "0o") digits.remove_prefix(1);
+  const std::size_t prefix_bytes = text.substr(0, 2) == "0o" ? 2 : text.substr(0, 1) == "0" ? 1 : 0;
+  const std::string_view digits = text.substr(prefix_bytes);
   std::uint64_t value = 0;
-  if (digits.size() >= 2 && digits[0] == '0' && is_digits(digits)) {
-    const auto [end, failure] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
-    if (failure == std::errc() && end == digits.data() + digits.size() && value <= 0777)
-      return value;
+  if (prefix_bytes != 0 && is_digits(digits)) {
+    const char* last = digits.data() + digits.size();
+    const auto [end, failure] = std::from_chars(digits.data(), last, value, 8);
+    if (failure == std::errc() && end == last && value <= 0777) return value;
   }
   return must_be("permission bits in octal with a leading 0, from 0000 to 0777, such as 0660",
                  text);
