@@ -1,0 +1,291 @@
+// pickd_client: see client.hpp. Opening and closing are at the top, the pool below.
+#include "libclient/client.hpp"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "libclient/memory.hpp"
+#include "libclient/sized_struct.hpp"
+
+using pickd::client::Channel;
+using pickd::client::Deadline;
+using pickd::client::destroy_object;
+using pickd::client::Lock;
+using pickd::client::make_object;
+using pickd::client::RingSizes;
+using pickd::client::Session;
+namespace abi = pickd::abi;
+
+namespace {
+
+constexpr std::uint32_t kChannelsDefault = 64;
+constexpr std::uint32_t kConnectTimeoutMsDefault = 2000;
+constexpr const char* kSocketPathDefault = "/run/pickd/pickd.sock";
+
+// Copies a string option into `to`; false when it does not fit.
+template <std::size_t N>
+bool copy_string(const char* from, char (&to)[N]) {
+  const std::size_t length = ::strlen(from);
+  if (length >= N) return false;
+  ::memcpy(to, from, length + 1);
+  return true;
+}
+
+int apply_options(const pickd_options& options, pickd_client& client) {
+  if ((options.flags & ~PICKD_OPEN_BUSY_POLL) != 0) return -EINVAL;
+  if (options.keys_max != 0 && (options.keys_max < abi::kKeysMin || options.keys_max > abi::kKeysMax)) {
+    return -EINVAL;
+  }
+  if (options.channels_max > abi::kChannelsPerClientMax) return -EINVAL;
+  const char* path = options.socket_path;
+  if (path == nullptr) path = ::getenv("PICKD_SOCKET");
+  if (path == nullptr) path = kSocketPathDefault;
+  if (*path == '\0') return -EINVAL;
+  const char* name = options.name == nullptr ? program_invocation_short_name : options.name;
+  if (!copy_string(path, client.socket_path) || !copy_string(name, client.name)) return -E2BIG;
+
+  client.keys_wanted = options.keys_max == 0 ? abi::kKeysDefault : options.keys_max;
+  client.channels_max = options.channels_max == 0 ? kChannelsDefault : options.channels_max;
+  client.connect_timeout_ms =
+      options.connect_timeout_ms == 0 ? kConnectTimeoutMsDefault : options.connect_timeout_ms;
+  client.wait_policy = {options.spin_us, (options.flags & PICKD_OPEN_BUSY_POLL) != 0};
+  return 0;
+}
+
+int draw_client_id(std::uint64_t* id) {
+  do {
+    if (::getrandom(id, sizeof *id, 0) != static_cast<ssize_t>(sizeof *id)) return -errno;
+  } while (*id == 0);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int pickd_open(const pickd_options* options, pickd_client** client) {
+  if (client == nullptr) return -EINVAL;
+  *client = nullptr;
+  pickd_options copy = PICKD_OPTIONS_INIT;
+  if (options != nullptr) {
+    if (const int code = pickd::client::read_sized(options, sizeof(pickd_options), &copy); code != 0) return code;
+  }
+  pickd::client::Owned<pickd_client> opened(make_object<pickd_client>());
+  if (opened == nullptr) return -ENOMEM;
+  int code = apply_options(copy, *opened);
+  if (code == 0) code = opened->fork.arm();
+  if (code == 0) code = draw_client_id(&opened->id);
+  if (code == 0) code = opened->connect(opened->connect_deadline());
+  if (code != 0) return code;
+  *client = opened.release();
+  return 0;
+}
+
+void pickd_close(pickd_client* client) {
+  if (client == nullptr) return;
+  if (client->fork.in_child()) client->abandon();
+  destroy_object(client);
+}
+
+int pickd_daemon_info(pickd_client* client, uint32_t* block_tokens, uint32_t* keys_max, const char** version) {
+  if (client == nullptr) return -EINVAL;
+  if (client->fork.in_child()) return -EOWNERDEAD;
+  const Lock lock(client->mutex);
+  if (block_tokens != nullptr) *block_tokens = client->session->state().block_tokens();
+  if (keys_max != nullptr) *keys_max = client->session->keys_max();
+  if (version != nullptr) *version = client->versions->text;
+  return 0;
+}
+
+size_t pickd_last_error(pickd_client* client, char* buffer, size_t size) {
+  if (client != nullptr && !client->fork.in_child()) return client->error.copy(buffer, size);
+  if (buffer != nullptr && size > 0) buffer[0] = '\0';
+  return 0;
+}
+
+}  // extern "C"
+
+pickd_client::~pickd_client() {
+  while (free_channels != nullptr) {
+    Channel* channel = free_channels;
+    free_channels = channel->next_free;
+    destroy_object(channel);
+  }
+  if (session != nullptr) session->drop();
+  while (versions != nullptr) {
+    Version* version = versions;
+    versions = version->next;
+    destroy_object(version);
+  }
+}
+
+void pickd_client::abandon() {
+  // No lock: another thread of the parent may have held it when the process was forked.
+  for (Channel* channel = free_channels; channel != nullptr; channel = channel->next_free) channel->abandon();
+  if (session != nullptr) session->abandon();
+}
+
+void pickd_client::saw(std::uint64_t sequence) {
+  std::uint64_t seen = last_seen.load(std::memory_order_relaxed);
+  while (seen < sequence && !last_seen.compare_exchange_weak(seen, sequence, std::memory_order_relaxed)) {
+  }
+}
+
+// ---- Connecting ------------------------------------------------------------------------------------
+
+int pickd_client::connect(const Deadline& deadline) {
+  Session* opened = nullptr;
+  const pickd::client::Identity identity{socket_path, name, id, keys_wanted,
+                                         last_seen.load(std::memory_order_relaxed)};
+  int code = Session::open(identity, deadline, error, &opened);
+  if (code != 0) return code;
+  // One channel is opened now, so that the first pick finds it there.
+  Channel* channel = nullptr;
+  code = Channel::open(*opened, ring_sizes(), deadline, error, &channel);
+  if (code != 0) {
+    opened->drop();
+    return code;
+  }
+  const Lock lock(mutex);
+  code = adopt(opened);
+  if (code != 0) {
+    destroy_object(channel);
+    opened->drop();
+    return code;
+  }
+  channel->next_free = free_channels;
+  free_channels = channel;
+  ++channel_count;
+  return 0;
+}
+
+// Makes `opened` the session of all calls from now on. Channels of the former are given up as they come
+// back. Under the mutex.
+int pickd_client::adopt(Session* opened) {
+  if (versions == nullptr || ::strcmp(versions->text, opened->daemon_version()) != 0) {
+    auto* version = make_object<Version>();
+    if (version == nullptr) return error.set(-ENOMEM, "out of memory");
+    ::snprintf(version->text, sizeof version->text, "%s", opened->daemon_version());
+    version->next = versions;
+    versions = version;
+  }
+  while (free_channels != nullptr) {
+    Channel* channel = free_channels;
+    free_channels = channel->next_free;
+    destroy_object(channel);
+    --channel_count;
+  }
+  if (session != nullptr) session->drop();
+  session = opened;
+  return 0;
+}
+
+// Connects again, once for all threads that wait for it. The identity and the sequence counter stay, so
+// tickets stay good; the hello's last_sequence lets the daemon free what was never seen. Picks from the
+// mapped state while no daemon is there would start where this fails.
+int pickd_client::reconnect(Lock& lock, const Deadline& deadline) {
+  if (reconnecting) {
+    while (reconnecting) {
+      if (!changed.wait(lock, deadline)) return error.set(-ETIMEDOUT, "another thread is connecting again");
+    }
+    return session->connection().dead() ? -ENOTCONN : 0;
+  }
+  reconnecting = true;
+  lock.unlock();
+  const int code = connect(deadline.or_sooner(connect_deadline()));
+  lock.lock();
+  reconnecting = false;
+  changed.wake_all();
+  if (code == 0 || code == -ENOMEM) return code;
+  return -ENOTCONN;
+}
+
+int pickd_client::acquire_session(const Deadline& deadline, Session** out) {
+  Lock lock(mutex);
+  if (session->connection().hung_up()) {
+    if (const int code = reconnect(lock, deadline); code != 0) return code;
+  }
+  session->retain();
+  *out = session;
+  return 0;
+}
+
+// ---- The pool --------------------------------------------------------------------------------------
+
+RingSizes pickd_client::ring_sizes() const {
+  // A record must fit twice, or a wrap at the wrong place leaves no contiguous room for it.
+  const std::uint64_t record = sizeof(abi::PickRecord) + std::uint64_t{keys_wanted} * sizeof(std::uint64_t) +
+                               abi::kFieldBytesMax + 4 * abi::kRingUnitBytes;
+  std::uint64_t bytes = abi::kSubmissionRingBytesDefault;
+  while (bytes < 2 * record) bytes *= 2;
+  const bool default_fits = bytes == abi::kSubmissionRingBytesDefault;
+  return {default_fits ? 0 : static_cast<std::uint32_t>(bytes), 0};
+}
+
+Channel* pickd_client::pop_free() {
+  Channel* channel = free_channels;
+  if (channel != nullptr) free_channels = channel->next_free;
+  return channel;
+}
+
+int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when_busy) {
+  bool reconnected = false;
+  Lock lock(mutex);
+  for (;;) {
+    // Who waits for an answer notices a hang-up then; who does not has to look for it.
+    const bool dead = when_busy == WhenBusy::kWait ? session->connection().dead() : session->gone();
+    if (dead) {
+      if (reconnected) return error.set(-ENOTCONN, "the daemon went away again");
+      reconnected = true;
+      if (const int code = reconnect(lock, deadline); code != 0) return code;
+      continue;
+    }
+    if (Channel* channel = pop_free(); channel != nullptr) {
+      *out = channel;
+      return 0;
+    }
+    if (channel_count < channels_max) {
+      ++channel_count;
+      Session* opening = session;
+      opening->retain();
+      lock.unlock();
+      Channel* channel = nullptr;
+      const int code =
+          Channel::open(*opening, ring_sizes(), deadline.or_sooner(connect_deadline()), error, &channel);
+      opening->drop();
+      if (code == 0) {
+        *out = channel;
+        return 0;
+      }
+      lock.lock();
+      --channel_count;
+      changed.wake_one();
+      if (code != -ENOTCONN) return code;
+      continue;  // request() has marked the connection dead
+    }
+    if (when_busy == WhenBusy::kFail) {
+      return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more", channels_max);
+    }
+    if (!changed.wait(lock, deadline)) {
+      return error.set(-ETIMEDOUT, "all %u channels were in use until the deadline; channels_max allows more",
+                       channels_max);
+    }
+  }
+}
+
+void pickd_client::release(Channel* channel) {
+  Lock lock(mutex);
+  const bool usable = !channel->broken() && &channel->session() == session && !session->connection().dead();
+  if (usable) {
+    channel->next_free = free_channels;
+    free_channels = channel;
+  } else {
+    --channel_count;
+  }
+  changed.wake_one();
+  lock.unlock();
+  if (!usable) Channel::close(channel, connect_deadline());
+}

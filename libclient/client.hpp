@@ -1,0 +1,72 @@
+// The client behind pickd_client: identity, session, and the pool of channels that lets any number of
+// threads pick at once. What a pick or a report is stands in pick.cpp and report.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "libclient/channel.hpp"
+#include "libclient/fork.hpp"
+#include "libclient/last_error.hpp"
+#include "libclient/mutex.hpp"
+#include "libclient/session.hpp"
+#include "pickd/pickd.h"
+
+struct pickd_client {
+  // ---- set at open, then constant ----
+  pickd::client::ForkGuard fork;
+  char socket_path[108] = {};
+  char name[256] = {};
+  std::uint64_t id = 0;  // first half of every ticket, kept across reconnects
+  std::uint32_t keys_wanted = 0;
+  std::uint32_t channels_max = 0;
+  std::uint32_t connect_timeout_ms = 0;
+  pickd::client::WaitPolicy wait_policy{};
+
+  // ---- any thread ----
+  pickd::client::LastError error;
+  std::atomic<std::uint64_t> next_sequence{1};  // relaxed: only uniqueness counts
+  std::atomic<std::uint64_t> last_seen{0};      // newest completion seen; relaxed: read at a reconnect
+
+  // ---- the pool, under `mutex` ----
+  pickd::client::Mutex mutex;
+  pickd::client::Condition changed;  // a channel came back, one was given up, or a reconnect ended
+  pickd::client::Session* session = nullptr;
+  pickd::client::Channel* free_channels = nullptr;
+  std::uint32_t channel_count = 0;  // free, in use and being opened
+  bool reconnecting = false;
+  // Versions of the daemons seen, kept until close: pickd_daemon_info() hands them out.
+  struct Version {
+    char text[32];
+    Version* next;
+  };
+  Version* versions = nullptr;
+
+  ~pickd_client();
+
+  int connect(const pickd::client::Deadline& deadline);
+  // A free channel of the live session, an opened one, or one that comes back before the deadline.
+  // Reconnects once when the daemon is found gone. -ETIMEDOUT, -ENOTCONN, -ENOMEM, -EPROTO.
+  // kFail: -EAGAIN where it would wait for a channel.
+  enum class WhenBusy { kWait, kFail };
+  int acquire(const pickd::client::Deadline& deadline, pickd::client::Channel** channel,
+              WhenBusy when_busy = WhenBusy::kWait);
+  void release(pickd::client::Channel* channel);
+  // The live session, with a reference that the caller drops; reconnects once when the daemon is gone.
+  int acquire_session(const pickd::client::Deadline& deadline, pickd::client::Session** session);
+  // Rings of a pooled channel: the defaults, or larger when the longest chain asks for it.
+  pickd::client::RingSizes ring_sizes() const;
+
+  std::uint64_t draw_sequence() { return next_sequence.fetch_add(1, std::memory_order_relaxed); }
+  void saw(std::uint64_t sequence);
+  pickd::client::Deadline connect_deadline() const {
+    return pickd::client::Deadline::after_ms(connect_timeout_ms);
+  }
+  // In a forked child: gives up everything that is the parent's.
+  void abandon();
+
+ private:
+  int reconnect(pickd::client::Lock& lock, const pickd::client::Deadline& deadline);
+  int adopt(pickd::client::Session* opened);
+  pickd::client::Channel* pop_free();
+};

@@ -1,0 +1,58 @@
+// PendingTable: the picks of a queue that were submitted and not answered yet, found by sequence, listed
+// in order of submission. A fixed number of slots, allocated once. One thread at a time.
+#pragma once
+
+#include <cstdint>
+
+namespace pickd::client {
+
+enum class PendingState : std::uint8_t {
+  kLive,       // its answer is awaited
+  kCancelled,  // its answer is to be dropped
+  kFailed,     // its channel is gone: it is to be answered with -ENOTCONN
+};
+
+struct Pending {
+  std::uint64_t sequence;
+  std::uint64_t user_data;
+  std::uint64_t cancel_position;  // of the submission ring behind its cancel record; 0: not written yet
+  std::uint32_t answer_bytes;     // room in the completion ring that its answer may take
+  PendingState state;
+  bool answered;  // a cancelled one whose answer came before its cancel record could be written
+
+  Pending* next_in_bucket;  // also links the free slots
+  Pending* before;
+  Pending* after;
+};
+
+class PendingTable {
+ public:
+  PendingTable() = default;
+  PendingTable(const PendingTable&) = delete;
+  PendingTable& operator=(const PendingTable&) = delete;
+  ~PendingTable();
+
+  // 0 or -ENOMEM.
+  int make(std::uint32_t depth);
+  // A new live entry, or nullptr when all slots are taken.
+  Pending* add(std::uint64_t sequence);
+  Pending* find(std::uint64_t sequence) const;
+  void remove(Pending* pending);
+  Pending* oldest() const { return oldest_; }
+  bool full() const { return free_ == nullptr; }
+
+ private:
+  Pending*& bucket(std::uint64_t sequence) const {
+    // Sequences of a client are dense and shared by its queues: the low bits spread them well.
+    return buckets_[sequence & bucket_mask_];
+  }
+
+  Pending* slots_ = nullptr;
+  Pending** buckets_ = nullptr;
+  std::uint64_t bucket_mask_ = 0;
+  Pending* free_ = nullptr;
+  Pending* oldest_ = nullptr;
+  Pending* newest_ = nullptr;
+};
+
+}  // namespace pickd::client

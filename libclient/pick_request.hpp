@@ -1,0 +1,57 @@
+// A pick's arguments, checked and measured, and the record made of them. Checks everything before a
+// channel is taken; writing cannot fail any more. Knows the ring's record layout, not the ring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/channel_layout.hpp"
+#include "libclient/last_error.hpp"
+#include "libclient/prompt_keys.hpp"
+#include "libclient/state_view.hpp"
+#include "pickd/pickd.h"
+
+namespace pickd::client {
+
+// How a checked request goes into one channel: known once the channel is.
+struct PickShape {
+  const abi::KeyAlgorithm* algorithm;  // nullptr: no keys
+  std::uint32_t key_count;
+  bool cut;
+  std::uint64_t bytes;  // of the record
+};
+
+class PickRequest {
+ public:
+  PickRequest() = default;
+  PickRequest(const PickRequest&) = delete;
+  PickRequest& operator=(const PickRequest&) = delete;
+
+  // Reads and checks `request`; keeps pointers into the caller's memory. -EINVAL, -E2BIG with words.
+  int read(const pickd_request* request, LastError& error);
+
+  // -EPROTO when the daemon has no algorithm for this kind of prompt.
+  int shape(const StateView& state, std::uint32_t keys_max, PickShape& shape, LastError& error) const;
+
+  // Writes the record, hashing the prompt into it. Returns the nanoseconds that the hashing took.
+  std::uint64_t write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
+                      std::byte* to) const;
+
+  std::uint32_t endpoints_max() const { return endpoints_max_; }
+
+ private:
+  int read_prompt(LastError& error);
+  int read_extras(LastError& error);
+  int read_fields(LastError& error);
+  std::byte* write_fields(std::byte* to) const;
+  const pickd_attribute& attribute(std::size_t index) const;
+
+  pickd_request request_{};
+  pickd_slice token_segment_{};
+  Prompt prompt_;
+  std::uint32_t prompt_tokens_ = 0;
+  std::uint32_t endpoints_max_ = 0;
+  std::uint32_t field_bytes_ = 0;
+};
+
+}  // namespace pickd::client

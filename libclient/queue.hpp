@@ -1,0 +1,61 @@
+// The queue behind pickd_queue: a channel of its own for an event loop. One thread at a time.
+//
+// Answers never overflow the completion ring: a pick is submitted only when the ring has room for the
+// longest answers of all that are outstanding.
+//
+// The event descriptor is an epoll descriptor that holds the channel's pipe, so its number outlives the
+// channel; and an eventfd of this process, for what the daemon does not ring about.
+#pragma once
+
+#include <cstdint>
+
+#include "libclient/channel.hpp"
+#include "libclient/client.hpp"
+#include "libclient/pending_table.hpp"
+#include "libclient/pick_request.hpp"
+#include "libclient/report_request.hpp"
+
+struct pickd_queue {
+  explicit pickd_queue(pickd_client* owner, std::uint32_t depth_wanted) : client(owner), depth(depth_wanted) {}
+  pickd_queue(const pickd_queue&) = delete;
+  pickd_queue& operator=(const pickd_queue&) = delete;
+  ~pickd_queue();
+
+  int open();
+  int submit(const pickd::client::PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket);
+  int poll(pickd_result& result, std::uint64_t* user_data);
+  int cancel(std::uint64_t sequence);
+  int report(const pickd::client::ReportRequest& request);
+  int event_descriptor();
+  // In a forked child.
+  void abandon();
+
+  pickd_client* const client;
+
+ private:
+  int ensure_channel();
+  void lose_channel();
+  bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result, std::uint64_t* user_data);
+  int take_failed(pickd_result& result, std::uint64_t* user_data);
+  void forget(pickd::client::Pending* pending);
+  void write_cancels();
+  void forget_consumed_cancels();
+  void disarm();
+  bool arm();
+  void kick();
+  bool nobody_there();
+
+  const std::uint32_t depth;
+  pickd::client::Channel* channel_ = nullptr;  // nullptr: lost; the next submission opens another
+  pickd::client::PendingTable pending_;
+  pickd::client::Fd epoll_;
+  pickd::client::Fd kick_;
+  std::uint64_t answer_bytes_ = 0;    // room that outstanding answers may take
+  std::uint32_t failed_ = 0;          // entries in state kFailed: the oldest ones
+  std::uint32_t cancelled_ = 0;       // entries in state kCancelled
+  std::uint32_t empty_polls_ = 0;
+  bool armed_ = false;         // the daemon was asked to write to the pipe
+  bool pipe_closed_ = false;   // and has closed it
+  bool kicked_ = false;
+  bool wants_events_ = false;  // the event descriptor was asked for: an empty poll() must arm
+};

@@ -1,0 +1,25 @@
+// A report's arguments, checked, and the record made of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/channel_layout.hpp"
+#include "libclient/last_error.hpp"
+#include "pickd/pickd.h"
+
+namespace pickd::client {
+
+class ReportRequest {
+ public:
+  // Reads and checks; keeps a pointer to the endpoint's name in the caller's memory. -EINVAL, -E2BIG.
+  int read(const pickd_report_info* report, LastError& error);
+  std::uint64_t bytes() const { return sizeof(abi::ReportRecord) + report_.endpoint.size; }
+  // `answer`: the daemon is to answer with a ReportedRecord of this sequence.
+  void write(std::uint64_t sequence, bool answer, std::byte* to) const;
+
+ private:
+  pickd_report_info report_{};
+};
+
+}  // namespace pickd::client

@@ -1,0 +1,30 @@
+// Reading the structs of pickd.h that begin with their own size: a caller may be built against an older
+// or a newer header than this library.
+#pragma once
+
+#include <errno.h>
+#include <string.h>
+
+#include <cstddef>
+
+namespace pickd::client {
+
+// More than any struct of any header: a size above it is garbage, and nothing is read.
+inline constexpr std::size_t kStructBytesMax = 4096;
+
+// Copies what both sides know. What only the caller knows must be zero, or an option would be lost.
+// -EINVAL: shorter than the first version of the struct. -E2BIG: a field that this library lacks is set.
+template <typename T>
+int read_sized(const T* in, std::size_t first_version_bytes, T* out) {
+  const std::size_t size = in->struct_size;
+  if (size < first_version_bytes) return -EINVAL;
+  if (size > kStructBytesMax) return -E2BIG;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(in);
+  for (std::size_t at = sizeof(T); at < size; ++at) {
+    if (bytes[at] != 0) return -E2BIG;
+  }
+  ::memcpy(out, in, size < sizeof(T) ? size : sizeof(T));
+  return 0;
+}
+
+}  // namespace pickd::client
