@@ -1,14 +1,17 @@
-// A channel segment: one sealed memfd for one client queue, two single-producer single-consumer rings.
+// A channel segment: one sealed memfd for one client queue, two single-producer single-consumer
+// rings.
 //
 //   0        ChannelHeader (one page)
-//   indices  RingIndices, at `indices_offset` (coloured, so that many channels do not share cache sets)
+//   indices  RingIndices, at `indices_offset` (coloured, so that many channels do not share cache
+//   sets)
 //   submissions  byte ring, client -> daemon
 //   completions  byte ring, daemon -> client
 //
-// A record starts on a unit of 128 bytes, its first word is its length in bytes (rounded up to units by
-// the reader); a record never wraps: kRecordPadding fills the end of the ring. Indices count bytes, are
-// 64 bits wide and never wrap. Each side keeps its own index privately and publishes it; the peer's is
-// loaded once per look. The daemon believes nothing here: see daemon/workers/submission.hpp.
+// A record starts on a unit of 128 bytes, its first word is its length in bytes (rounded up to
+// units by the reader); a record never wraps: kRecordPadding fills the end of the ring. Indices
+// count bytes, are 64 bits wide and never wrap. Each side keeps its own index privately and
+// publishes it; the peer's is loaded once per look. The daemon believes nothing here: see
+// daemon/workers/submission.hpp.
 #pragma once
 
 #include <atomic>
@@ -35,20 +38,22 @@ struct ChannelHeader {
 };
 
 struct RingIndices {
-  alignas(kLinePairBytes) std::atomic<std::uint64_t> submissions_tail;   // client publishes
-  alignas(kLinePairBytes) std::atomic<std::uint64_t> submissions_head;   // daemon publishes
-  alignas(kLinePairBytes) std::atomic<std::uint64_t> completions_tail;   // daemon publishes
-  alignas(kLinePairBytes) std::atomic<std::uint64_t> completions_head;   // client publishes
-  // 1: the client sleeps, write its pipe after publishing. Set by the client, cleared by the client.
+  alignas(kLinePairBytes) std::atomic<std::uint64_t> submissions_tail;  // client publishes
+  alignas(kLinePairBytes) std::atomic<std::uint64_t> submissions_head;  // daemon publishes
+  alignas(kLinePairBytes) std::atomic<std::uint64_t> completions_tail;  // daemon publishes
+  alignas(kLinePairBytes) std::atomic<std::uint64_t> completions_head;  // client publishes
+  // 1: the client sleeps, write its pipe after publishing. Set by the client, cleared by the
+  // client.
   std::atomic<std::uint32_t> completions_waiting;
 };
 static_assert(sizeof(RingIndices) == 4 * kLinePairBytes);
 
 enum class RecordType : std::uint8_t {
   kPadding = 0,
-  kPick = 1,     // submission: PickRecord; completion: PickedRecord
-  kReport = 2,   // submission: ReportRecord; completion (if asked for): ReportedRecord
-  kCancel = 3,   // submission: CancelRecord: drop the pick with this sequence, or free what it reserved
+  kPick = 1,    // submission: PickRecord; completion: PickedRecord
+  kReport = 2,  // submission: ReportRecord; completion (if asked for): ReportedRecord
+  // submission: CancelRecord: drop the pick with this sequence, or free what it reserved
+  kCancel = 3,
 };
 
 struct RecordHead {
@@ -60,17 +65,17 @@ struct RecordHead {
 };
 static_assert(sizeof(RecordHead) == 16);
 
-// ---- Pick: submission --------------------------------------------------------------------------------
+// ---- Pick: submission ---------------------------------------------------------------------------
 
 inline constexpr std::uint8_t kPickStream = 1U << 0;
-inline constexpr std::uint8_t kPickCut = 1U << 1;        // the prompt had more keys than fit
-inline constexpr std::uint8_t kPickSubset = 1U << 2;     // a subset hint is present, maybe empty
-inline constexpr std::uint8_t kPickDryRun = 1U << 3;     // no reservation, no stamps
+inline constexpr std::uint8_t kPickCut = 1U << 1;     // the prompt had more keys than fit
+inline constexpr std::uint8_t kPickSubset = 1U << 2;  // a subset hint is present, maybe empty
+inline constexpr std::uint8_t kPickDryRun = 1U << 3;  // no reservation, no stamps
 
 inline constexpr std::int16_t kPriorityDefault = 0;
 
-// The strings of a pick follow its keys, each framed by a FieldHead, in any order, each kind at most
-// once but for kSubsetEndpoint and kAttribute.
+// The strings of a pick follow its keys, each framed by a FieldHead, in any order, each kind at
+// most once but for kSubsetEndpoint and kAttribute.
 enum class FieldKind : std::uint8_t {
   kModel = 1,
   kAdapter = 2,
@@ -91,34 +96,34 @@ static_assert(sizeof(FieldHead) == 4);
 struct PickRecord {
   RecordHead head;
   std::uint32_t key_count;
-  std::uint32_t field_bytes;     // of all fields behind the keys
-  std::uint32_t prompt_tokens;   // of the whole prompt, more than the keys cover if it was cut
+  std::uint32_t field_bytes;    // of all fields behind the keys
+  std::uint32_t prompt_tokens;  // of the whole prompt, more than the keys cover if it was cut
   std::uint32_t expected_output_tokens;  // 0 = unknown
-  float slo_ttft_ms;             // 0 = none
-  float slo_itl_ms;              // 0 = none
+  float slo_ttft_ms;                     // 0 = none
+  float slo_itl_ms;                      // 0 = none
   std::int16_t priority;
-  std::uint8_t key_algorithm;    // id of a KeyAlgorithm of the state header
-  std::uint8_t endpoints_max;    // 1..kResultEndpointsMax
+  std::uint8_t key_algorithm;  // id of a KeyAlgorithm of the state header
+  std::uint8_t endpoints_max;  // 1..kResultEndpointsMax
   std::uint32_t reserved;
   // std::uint64_t keys[key_count]; then fields
 };
 static_assert(sizeof(PickRecord) == 48);
 
-// ---- Pick: completion --------------------------------------------------------------------------------
+// ---- Pick: completion ---------------------------------------------------------------------------
 
 inline constexpr std::uint8_t kPickedTruncated = 1U << 0;  // the prompt was cut at the key limit
 
 // Why the winner won; the public names are in pickd.h.
 enum class Reason : std::uint8_t {
   kNone = 0,
-  kScore = 1,       // highest score, alone
-  kTie = 2,         // drawn among equals
-  kPrefix = 3,      // highest score, and the longest match among the candidates
-  kSession = 4,     // the session's endpoint
-  kOnly = 5,        // the only candidate
-  kPolicy = 6,      // a policy without scores (round-robin)
-  kFallback = 7,    // suspect or down endpoints only: the least bad
-  kDegraded = 8,    // picked by the library while the daemon is away
+  kScore = 1,     // highest score, alone
+  kTie = 2,       // drawn among equals
+  kPrefix = 3,    // highest score, and the longest match among the candidates
+  kSession = 4,   // the session's endpoint
+  kOnly = 5,      // the only candidate
+  kPolicy = 6,    // a policy without scores (round-robin)
+  kFallback = 7,  // suspect or down endpoints only: the least bad
+  kDegraded = 8,  // picked by the library while the daemon is away
 };
 
 struct PickedEndpoint {
@@ -148,7 +153,7 @@ struct PickedRecord {
 };
 static_assert(sizeof(PickedRecord) == 40);
 
-// ---- Report ------------------------------------------------------------------------------------------
+// ---- Report -------------------------------------------------------------------------------------
 
 inline constexpr std::uint8_t kReportAnswer = 1U << 0;  // the client waits for a ReportedRecord
 
@@ -166,7 +171,8 @@ struct ReportRecord {
   std::uint64_t ticket_client;
   std::uint64_t ticket_sequence;
   ReportKind kind;
-  std::uint8_t fallback_name_bytes;  // kFallback: name or address of the endpoint follows the record
+  // kFallback: name or address of the endpoint follows the record
+  std::uint8_t fallback_name_bytes;
   std::uint16_t reserved;
   std::uint32_t prompt_tokens;  // kUnknown32 = not told
   std::uint32_t cached_tokens;

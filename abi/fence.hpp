@@ -4,7 +4,8 @@
 //   sleeper:    store asleep; announce_then_check();  load tail   -> sleep if nothing new
 //
 // Both sides need a full barrier between their store and their load, or each can miss the other.
-// ThreadSanitizer does not know fences: there the four accesses are sequentially consistent instead.
+// ThreadSanitizer does not know fences: there the four accesses are sequentially consistent
+// instead.
 #pragma once
 
 #include <atomic>

@@ -4,10 +4,10 @@
 //   h[i]    = XXH3(bytes of block i)                 independent of its neighbours: they overlap
 //   key[i]  = mix(key[i - 1], h[i])                  one multiply on the serial chain
 //
-// XXH3 runs with the state segment's secret, so keys cannot be constructed by a client that does not
-// hold it, and they differ from one state file to the next. The block that holds only the tail of a
-// prompt is hashed too (XXH3 takes the length in), so two prompts that differ in the tail differ.
-// An adapter replaces the model's name in the root: an adapter's KV cache is its own.
+// XXH3 runs with the state segment's secret, so keys cannot be constructed by a client that does
+// not hold it, and they differ from one state file to the next. The block that holds only the tail
+// of a prompt is hashed too (XXH3 takes the length in), so two prompts that differ in the tail
+// differ. An adapter replaces the model's name in the root: an adapter's KV cache is its own.
 //
 // Both sides of the contract use this header; LAYOUT.md specifies it to the byte.
 #pragma once
@@ -50,7 +50,9 @@ class KeyHasher {
  public:
   // `secret` points to kHashSecretBytes bytes that outlive the hasher.
   explicit KeyHasher(const std::uint8_t* secret)
-      : secret_(secret), left_(key_load64(secret + 136) | 1), right_(key_load64(secret + 144) | 1) {}
+      : secret_(secret),
+        left_(key_load64(secret + 136) | 1),
+        right_(key_load64(secret + 144) | 1) {}
 
   std::uint64_t hash(const void* bytes, std::size_t size) const {
     return XXH3_64bits_withSecret(bytes, size, secret_, kHashSecretBytes);

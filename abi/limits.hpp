@@ -1,8 +1,9 @@
 // Every limit of the shared-memory contract, in one place.
 //
-// A limit here bounds what one peer may ask of another; code that reads shared memory or the control
-// socket checks against these names and nothing else. Changing one changes the contract: LAYOUT.md
-// says which of them are parameters of a header (readers take them from there) and which are fixed.
+// A limit here bounds what one peer may ask of another; code that reads shared memory or the
+// control socket checks against these names and nothing else. Changing one changes the contract:
+// LAYOUT.md says which of them are parameters of a header (readers take them from there) and which
+// are fixed.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 namespace pickd::abi {
 
 inline constexpr std::size_t kCacheLineBytes = 64;
-inline constexpr std::size_t kLinePairBytes = 128;  // adjacent lines travel together: one unit of a ring
+// adjacent lines travel together: one unit of a ring
+inline constexpr std::size_t kLinePairBytes = 128;
 inline constexpr std::size_t kPageBytes = 4096;
 
 // Endpoints. Ids are 12 bits wide and 0 is reserved (it marks a hot block), so 4,095 are usable.
@@ -22,12 +24,14 @@ inline constexpr std::size_t kEndpointAdaptersMax = 16;
 inline constexpr std::size_t kResultEndpointsMax = 8;
 inline constexpr std::size_t kEndpointModelsMax = 64;
 inline constexpr std::size_t kEndpointLabelsMax = 64;
-inline constexpr std::size_t kEndpointGroupSize = 8;  // endpoints that share one group key of a hot block
+// endpoints that share one group key of a hot block
+inline constexpr std::size_t kEndpointGroupSize = 8;
 
 // Prefix keys.
 inline constexpr std::uint32_t kBlockTokensMin = 8;
 inline constexpr std::uint32_t kBlockTokensMax = 1024;
-inline constexpr std::uint32_t kBytesPerToken = 4;  // a block of text is this many bytes for each token
+// a block of text is this many bytes for each token
+inline constexpr std::uint32_t kBytesPerToken = 4;
 inline constexpr std::uint32_t kKeysDefault = 2048;
 inline constexpr std::uint32_t kKeysMin = 16;
 inline constexpr std::uint32_t kKeysMax = 16384;
@@ -56,7 +60,8 @@ inline constexpr std::uint32_t kQueueDepthMax = 4096;
 // Workers and counters.
 inline constexpr std::uint32_t kWorkersMax = 32;
 inline constexpr std::uint32_t kCountersMax = 128;
-inline constexpr std::uint32_t kThreadsCountedMax = kWorkersMax + 4;  // the workers, control, maintenance, two spare
+// the workers, control, maintenance, two spare
+inline constexpr std::uint32_t kThreadsCountedMax = kWorkersMax + 4;
 
 // Control socket.
 inline constexpr std::size_t kControlMessageBytesMax = 64 * 1024;

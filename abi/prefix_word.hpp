@@ -5,8 +5,9 @@
 //    [   tag : 30   ][tier:2][endpoint:12][   stamp : 20   ]     word 0 = empty
 //
 // A key has two lines of eight words, A and B; both are always looked at. Endpoint id 0 marks a hot
-// block: further holders stand under the group key of (key, endpoint / 8). A word lives as long as its
-// stamp is not older than the horizon of its endpoint (see EndpointRecord::life in state_layout.hpp).
+// block: further holders stand under the group key of (key, endpoint / 8). A word lives as long as
+// its stamp is not older than the horizon of its endpoint (see EndpointRecord::life in
+// state_layout.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,11 @@ namespace pickd::abi {
 inline constexpr std::uint32_t kStampBits = 20;
 inline constexpr std::uint32_t kStampMask = (1U << kStampBits) - 1;
 inline constexpr std::uint32_t kWordsPerLine = 8;
-inline constexpr std::uint64_t kTickNs = 50'000'000;       // 50 ms
-inline constexpr std::uint32_t kClockSlackTicks = 64;      // a reader's clock may be this far behind
-inline constexpr std::uint32_t kAheadTicks = 1U << 17;     // less than this after now = ahead, not ancient
+inline constexpr std::uint64_t kTickNs = 50'000'000;  // 50 ms
+// a reader's clock may be this far behind
+inline constexpr std::uint32_t kClockSlackTicks = 64;
+// less than this after now = ahead, not ancient
+inline constexpr std::uint32_t kAheadTicks = 1U << 17;
 inline constexpr std::uint32_t kMarkerEndpoint = 0;
 
 enum class Tier : std::uint8_t { kAssumed = 0, kGpu = 1, kHost = 2, kRemote = 3 };
@@ -43,8 +46,9 @@ struct PrefixWord {
 };
 static_assert(sizeof(PrefixWord) == 8);
 
-// How far after `horizon` a live stamp may lie. A reader that was stopped between reading the clock and
-// the horizon sees the horizon ahead of its clock: it must not take every stamp of the past as live.
+// How far after `horizon` a live stamp may lie. A reader that was stopped between reading the clock
+// and the horizon sees the horizon ahead of its clock: it must not take every stamp of the past as
+// live.
 constexpr std::uint32_t live_span(std::uint32_t horizon, std::uint32_t now) {
   const std::uint32_t span = (now + kClockSlackTicks - horizon) & kStampMask;
   return span > kStampMask - kAheadTicks ? kClockSlackTicks : span;
@@ -64,7 +68,8 @@ constexpr std::uint32_t stamp_age(std::uint32_t stamp, std::uint32_t now) {
 // The newer of two stamps, as seen at `now`.
 constexpr std::uint32_t newer_stamp(std::uint32_t a, std::uint32_t b, std::uint32_t now) {
   const std::uint32_t oldest = now + kAheadTicks + 1;
-  return ((a - oldest) & kStampMask) >= ((b - oldest) & kStampMask) ? a & kStampMask : b & kStampMask;
+  return ((a - oldest) & kStampMask) >= ((b - oldest) & kStampMask) ? a & kStampMask
+                                                                    : b & kStampMask;
 }
 
 // Tag and lines of a key. `lines` is even and at most 2^32.

@@ -1,7 +1,7 @@
 // The first 64 bytes of every shared segment, whatever it holds.
 //
-// A reader checks `version` first (load acquire): zero means "still being filled". The writer stores
-// it last with release, so that whoever sees it sees the rest. Everything is little-endian.
+// A reader checks `version` first (load acquire): zero means "still being filled". The writer
+// stores it last with release, so that whoever sees it sees the rest. Everything is little-endian.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ inline constexpr std::uint16_t kLayoutMinor = 0;
 inline constexpr std::uint32_t kByteOrderMark = 0x01020304;
 
 // Feature bits a reader must understand to read a segment at all; an unknown bit means "refuse".
-inline constexpr std::uint32_t kFeatureHotGroups = 1U << 0;  // hot-block markers and group words are in use
+// hot-block markers and group words are in use
+inline constexpr std::uint32_t kFeatureHotGroups = 1U << 0;
 inline constexpr std::uint32_t kFeaturesKnown = kFeatureHotGroups;
 
 struct SegmentHeader {

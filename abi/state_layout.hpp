@@ -5,7 +5,8 @@
 //   counters   u64[kThreadsCountedMax][kCountersMax]
 //   endpoints  EndpointRecord[endpoint_ids]     indexed by endpoint id; record 0 is never used
 //   reservations Reservation[reservation_slots] an open-addressed table keyed by ticket
-//   routing    two buffers, versioned           pools, models and adapters for picks without a daemon
+//   routing    two buffers, versioned           pools, models and adapters for picks without a
+//   daemon
 //   prefix     u64[prefix_lines][8]             the prefix table
 //
 // Offsets and sizes stand in the header; a reader takes them from there.
@@ -42,8 +43,8 @@ struct StateHeader {
   std::uint64_t instance_id;  // random, drawn when the file is made
   KeyAlgorithm key_algorithms[kKeyAlgorithmsMax];
   std::uint8_t hash_secret[kHashSecretBytes];
-  std::uint32_t hot_holders;       // live holders in the home lines from which a block is hot
-  std::uint32_t endpoint_ids;      // records in the endpoint table, id 0 included
+  std::uint32_t hot_holders;        // live holders in the home lines from which a block is hot
+  std::uint32_t endpoint_ids;       // records in the endpoint table, id 0 included
   std::uint32_t reservation_slots;  // a power of two
   std::uint32_t workers;
   std::uint64_t workers_offset;
@@ -61,9 +62,9 @@ struct StateHeader {
   std::uint32_t daemon_pid;
 
   // Change while the daemon runs; each on a line pair of its own.
-  alignas(kLinePairBytes) Word heartbeat_ns;  // CLOCK_BOOTTIME of the daemon's last sign of life
-  Word virtual_tick;                          // used when clock_mode is kVirtual
-  Word superseded;                            // not 0: another file took this one's place
+  alignas(kLinePairBytes) Word heartbeat_ns;    // CLOCK_BOOTTIME of the daemon's last sign of life
+  Word virtual_tick;                            // used when clock_mode is kVirtual
+  Word superseded;                              // not 0: another file took this one's place
   alignas(kLinePairBytes) Word global_horizon;  // tick of the global cut-off, full width
   Word routing_version;                         // even: buffer (version / 2) & 1 holds the newest
   Word endpoint_high_water;                     // ids at or above this were never used
@@ -71,10 +72,11 @@ struct StateHeader {
 static_assert(std::is_standard_layout_v<StateHeader> && sizeof(StateHeader) <= kPageBytes);
 
 struct alignas(kLinePairBytes) WorkerWord {
-  HalfWord asleep;  // 1: ring the bell after publishing. Partner: announce_then_check() in abi/fence.hpp
+  // 1: ring the bell after publishing. Partner: announce_then_check() in abi/fence.hpp
+  HalfWord asleep;
 };
 
-// ---- Endpoints --------------------------------------------------------------------------------------
+// ---- Endpoints ----------------------------------------------------------------------------------
 
 enum class EndpointState : std::uint32_t {
   kFree = 0,
@@ -96,14 +98,16 @@ inline constexpr std::uint32_t kUnknown32 = 0xFFFFFFFFU;  // a scraped value nob
 //    63                 40 39          20 19              0
 //    [   generation : 24  ][ floor : 20  ][  horizon : 20  ]
 //
-// `floor`: the tick of the last reset plus one; what is stamped for an older generation lies below it.
-// `horizon`: the newest of floor, now - TTL, the capacity cut-off and the global cut-off.
+// `floor`: the tick of the last reset plus one; what is stamped for an older generation lies below
+// it. `horizon`: the newest of floor, now - TTL, the capacity cut-off and the global cut-off.
 struct LifeWord {
   std::uint64_t bits = 0;
 
-  static constexpr LifeWord make(std::uint32_t generation, std::uint32_t floor, std::uint32_t horizon) {
+  static constexpr LifeWord make(std::uint32_t generation, std::uint32_t floor,
+                                 std::uint32_t horizon) {
     return {(static_cast<std::uint64_t>(generation & kGenerationMask) << 40) |
-            (static_cast<std::uint64_t>(floor & kStampMask) << kStampBits) | (horizon & kStampMask)};
+            (static_cast<std::uint64_t>(floor & kStampMask) << kStampBits) |
+            (horizon & kStampMask)};
   }
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(bits >> 40); }
   constexpr std::uint32_t floor() const {
@@ -118,7 +122,8 @@ struct CountWord {
 
   static constexpr std::uint64_t kCountMask = (1ULL << 40) - 1;
   static constexpr CountWord make(std::uint32_t generation, std::uint64_t count) {
-    return {(static_cast<std::uint64_t>(generation & kGenerationMask) << 40) | (count & kCountMask)};
+    return {(static_cast<std::uint64_t>(generation & kGenerationMask) << 40) |
+            (count & kCountMask)};
   }
   constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(bits >> 40); }
   constexpr std::uint64_t count() const { return bits & kCountMask; }
@@ -131,11 +136,12 @@ struct alignas(kLinePairBytes) EndpointRecord {
   HalfWord state;          // EndpointState
   HalfWord role;           // Role
   Word inflight_requests;  // CountWord: reservations held
-  Word inflight_tokens;    // CountWord: uncached prompt tokens of reservations without a first token
-  HalfWord waiting;        // requests queued in the engine, as scraped; kUnknown32
-  HalfWord running;        // requests running in the engine, as scraped; kUnknown32
-  HalfWord kv_use_ppm;     // KV cache in use, parts per million; kUnknown32
-  HalfWord scrape_tick;    // low 32 bits of the tick of the newest of these values
+  // CountWord: uncached prompt tokens of reservations without a first token
+  Word inflight_tokens;
+  HalfWord waiting;      // requests queued in the engine, as scraped; kUnknown32
+  HalfWord running;      // requests running in the engine, as scraped; kUnknown32
+  HalfWord kv_use_ppm;   // KV cache in use, parts per million; kUnknown32
+  HalfWord scrape_tick;  // low 32 bits of the tick of the newest of these values
 
   // Line 1: capacity and adapters.
   Word capacity_blocks;  // blocks the engine holds; 0 = no limit known
@@ -157,7 +163,7 @@ struct alignas(kLinePairBytes) EndpointRecord {
 static_assert(sizeof(EndpointRecord) == 640 && std::is_standard_layout_v<EndpointRecord>);
 static_assert(sizeof(EndpointRecord::name) == kEndpointNameBytesMax + 1);
 
-// ---- Reservations -----------------------------------------------------------------------------------
+// ---- Reservations -------------------------------------------------------------------------------
 
 enum class ReservationState : std::uint32_t { kFree = 0, kWriting = 1, kHeld = 2 };
 
@@ -178,7 +184,7 @@ constexpr std::uint32_t handle_generation(std::uint64_t handle) {
 
 // One picked request until it ends. In-flight counts are sums over these records.
 struct alignas(kCacheLineBytes) Reservation {
-  Word state;  // [ ReservationState : 2 ][ flags : 6 ][ tag of the ticket : 56 ], written last
+  Word state;     // [ ReservationState : 2 ][ flags : 6 ][ tag of the ticket : 56 ], written last
   Word client;    // ticket, first half
   Word sequence;  // ticket, second half
   Word endpoint;  // handle

@@ -1,4 +1,5 @@
-// Reading clocks. Nothing below `pick` in the include order may call these: time comes in as an argument.
+// Reading clocks. Nothing below `pick` in the include order may call these: time comes in as an
+// argument.
 #pragma once
 
 #include <ctime>
@@ -10,7 +11,8 @@ namespace pickd::base {
 inline std::uint64_t clock_ns(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000ULL + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000ULL +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 inline std::uint64_t boot_ns() { return clock_ns(CLOCK_BOOTTIME); }

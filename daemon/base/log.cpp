@@ -5,7 +5,8 @@
 namespace pickd::base {
 
 void start_log(const std::string& level) {
-  auto logger = std::make_shared<spdlog::logger>("pickd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("pickd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   logger->set_level(spdlog::level::from_str(level == "warn" ? "warning" : level));
   logger->flush_on(spdlog::level::info);

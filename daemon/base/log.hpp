@@ -1,5 +1,5 @@
-// The log: spdlog to standard error, one line an event. Never called on the request path: count there,
-// and let the control thread say it.
+// The log: spdlog to standard error, one line an event. Never called on the request path: count
+// there, and let the control thread say it.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -1,5 +1,5 @@
-// Random: a fast generator for ties and jitter (splitmix64 of a Weyl sequence; not for secrets), and
-// random bytes from the system for everything that must not be guessed.
+// Random: a fast generator for ties and jitter (splitmix64 of a Weyl sequence; not for secrets),
+// and random bytes from the system for everything that must not be guessed.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ inline Error errno_error(const std::string& what) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
+  // NOLINT: implicit on purpose
+  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return held_.index() == 0; }

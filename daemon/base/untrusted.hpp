@@ -1,6 +1,7 @@
 // Untrusted<T>: a number that a peer wrote. Its only exits are checks.
 //
-// The value is private memory already (copied once); what is missing is the proof that it is in range.
+// The value is private memory already (copied once); what is missing is the proof that it is in
+// range.
 #pragma once
 
 #include <optional>
