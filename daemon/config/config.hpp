@@ -1,8 +1,8 @@
 // Config: everything an operator can set, checked and with defaults filled in.
 //
-// Plain data. How it is read from YAML and the environment is in load.hpp; which settings there are, with
-// range, unit and help text, is the table in settings.cpp. Knows no plugin: the pick folder gives the
-// `scheduling` tree its meaning.
+// Plain data. How it is read from YAML and the environment is in load.hpp; which settings there
+// are, with range, unit and help text, is the table in settings.cpp. Knows no plugin: the pick
+// folder gives the `scheduling` tree its meaning.
 #pragma once
 
 #include <cstdint>
@@ -81,8 +81,8 @@ struct EndpointConfig {
   bool operator==(const EndpointConfig&) const = default;
 };
 
-// One entry of `plugins:`. The meaning of type and parameters belongs to the pick folder, which reads
-// them with a ParameterReader (parameters.hpp).
+// One entry of `plugins:`. The meaning of type and parameters belongs to the pick folder, which
+// reads them with a ParameterReader (parameters.hpp).
 struct PluginConfig {
   std::string type;
   std::string name;  // the type when the file names none; unique
@@ -110,9 +110,9 @@ struct ProfileConfig {
   bool operator==(const ProfileConfig&) const = default;
 };
 
-// Either `profile` names a built-in profile, or `plugins` and `profiles` say it all, or nothing is set
-// and the default policy holds. `file` is what schedulingConfigFile said: plugins and profiles were read
-// from there, so two configurations that differ only in it are equal.
+// Either `profile` names a built-in profile, or `plugins` and `profiles` say it all, or nothing is
+// set and the default policy holds. `file` is what schedulingConfigFile said: plugins and profiles
+// were read from there, so two configurations that differ only in it are equal.
 struct SchedulingConfig {
   std::string profile;
   Place profile_place;

@@ -15,7 +15,8 @@ constexpr std::uint64_t kCapacityTokensMax = 1'000'000'000;
 const std::vector<std::string> kRoles = {"both", "decode", "prefill",
                                          "encode"};  // in the order of Role
 
-// What is wrong with an address; empty when nothing is. Loose on purpose: the gateway dials it, not pickd.
+// What is wrong with an address; empty when nothing is. Loose on purpose: the gateway dials it, not
+// pickd.
 std::string address_mistake(const std::string& address) {
   if (address.find_first_of(" \t") != std::string::npos) return "must not hold spaces";
   const std::size_t scheme = address.find("://");

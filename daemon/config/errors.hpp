@@ -1,4 +1,5 @@
-// Errors: what is wrong with a configuration, all of it, each with its place and what would be right.
+// Errors: what is wrong with a configuration, all of it, each with its place and what would be
+// right.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ inline constexpr std::size_t kErrorsShownMax = 20;
 
 class Errors {
  public:
-  // `key` is the path of the setting ("state.ttl", "endpoints[2].address"), empty for the whole file.
+  // `key` is the path of the setting ("state.ttl", "endpoints[2].address"), empty for the whole
+  // file.
   void add(const Place& place, std::string_view key, std::string_view what);
   void add(std::string line);  // a finished line
 

@@ -187,7 +187,8 @@ class Loader {
     if (!done) errors_.add(place, setting->key, done.error().text);
   }
 
-  // A built-in profile, a file and plugins in place exclude each other; the environment wins over the file.
+  // A built-in profile, a file and plugins in place exclude each other; the environment wins over
+  // the file.
   void settle_scheduling() {
     SchedulingConfig& scheduling = config().scheduling;
     scheduling.profile_place = origin(kProfileKey);

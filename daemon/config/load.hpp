@@ -1,7 +1,7 @@
 // Loading: one strict YAML file and the environment make one Config; and the texts made from it.
 //
-// Reads the file (and the one that schedulingConfigFile names); no other I/O, no clock, no globals: the
-// environment comes in as an argument. Start-up and reload only; any thread.
+// Reads the file (and the one that schedulingConfigFile names); no other I/O, no clock, no globals:
+// the environment comes in as an argument. Start-up and reload only; any thread.
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@ struct Loaded {
   std::map<std::string, Place> origins;  // key path -> where it was set; absent: the default
 };
 
-// `path` empty: the file that PICKD_CONFIG names, else no file at all, which is valid: all defaults.
-// `environment`: "NAME=value" each, as in environ; what does not start with PICKD_ is ignored, but for
-// RUNTIME_DIRECTORY, the default place of the state. Every PICKD_ variable must be a setting.
-// Errors: the text lists everything found, a line each with file, line and key (code -EINVAL); or why the
-// file could not be read (-ENOENT, -EACCES, -EFBIG...).
+// `path` empty: the file that PICKD_CONFIG names, else no file at all, which is valid: all
+// defaults. `environment`: "NAME=value" each, as in environ; what does not start with PICKD_ is
+// ignored, but for RUNTIME_DIRECTORY, the default place of the state. Every PICKD_ variable must be
+// a setting. Errors: the text lists everything found, a line each with file, line and key (code
+// -EINVAL); or why the file could not be read (-ENOENT, -EACCES, -EFBIG...).
 base::Result<Loaded> load_config(const std::string& path,
                                  const std::vector<std::string>& environment);
 
-// The whole configuration as YAML, each value with a comment on where it came from. Loading it again
-// gives an equal Config.
+// The whole configuration as YAML, each value with a comment on where it came from. Loading it
+// again gives an equal Config.
 std::string print_config(const Loaded& loaded);
 
 // docs/configuration.md, made from the table.

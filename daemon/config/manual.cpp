@@ -1,5 +1,5 @@
-// configuration_manual: docs/configuration.md out of the tables, so that it cannot say anything else than
-// the code does.
+// configuration_manual: docs/configuration.md out of the tables, so that it cannot say anything
+// else than the code does.
 #include "daemon/config/load.hpp"
 #include "daemon/config/sections.hpp"
 #include "daemon/config/settings.hpp"
@@ -11,16 +11,16 @@ constexpr const char* kIntroduction = R"(# Configuration
 
 <!-- Made from the tables in daemon/config; change them and run ./dev manual. -->
 
-`pickd --config FILE` reads one YAML file; without it, the file that `PICKD_CONFIG` names; without that, the
-defaults below hold. `pickd --check-config FILE` says all that is wrong with a file, and
+`pickd --config FILE` reads one YAML file; without it, the file that `PICKD_CONFIG` names; without
+that, the defaults below hold. `pickd --check-config FILE` says all that is wrong with a file, and
 `pickd --print-config` shows the configuration in force and where each value came from.
 
-The file is strict: an unknown key, a key that stands twice, a wrong type, a number out of range and a reference
-to nothing are refused, each with file, line, key and what would be right; the exit code is 2. A file has at most
-1 MiB; anchors and aliases may be used, merge keys (`<<`) and tags may not.
+The file is strict: an unknown key, a key that stands twice, a wrong type, a number out of range and
+a reference to nothing are refused, each with file, line, key and what would be right; the exit code
+is 2. A file has at most 1 MiB; anchors and aliases may be used, merge keys (`<<`) and tags may not.
 
-Every setting with a single value can also be set from the environment, which wins over the file. A variable
-that starts with `PICKD_` and is no setting is refused. `PICKD_SOCKET` is another name of
+Every setting with a single value can also be set from the environment, which wins over the file. A
+variable that starts with `PICKD_` and is no setting is refused. `PICKD_SOCKET` is another name of
 `PICKD_LISTEN_SOCKET`; clients use it too. Lists are set in the file only.
 
 A duration has its unit: `500us`, `500ms`, `45s`, `30min` (or `30m`), `1h`, `1h30min`.
@@ -36,15 +36,15 @@ The static endpoints, a list. Others may be added while the daemon runs.
 constexpr const char* kPoolsText = R"(
 ## pools
 
-Another way to write endpoints: a list of pools with their endpoints, which get the pool's name and, where they
-list no models themselves, its models.
+Another way to write endpoints: a list of pools with their endpoints, which get the pool's name and,
+where they list no models themselves, its models.
 
 )";
 
 constexpr const char* kSchedulingText = R"(
-The section may instead hold an `EndpointPickerConfig`, or name a file with one. `scheduling.profile`,
-`schedulingConfigFile` and `plugins` exclude each other; with none of them the default policy holds. Set in the
-environment, one of the first two replaces what the file says.
+The section may instead hold an `EndpointPickerConfig`, or name a file with one.
+`scheduling.profile`, `schedulingConfigFile` and `plugins` exclude each other; with none of them the
+default policy holds. Set in the environment, one of the first two replaces what the file says.
 
 )";
 

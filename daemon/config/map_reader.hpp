@@ -1,8 +1,9 @@
 // MapReader: one map of a tree, asked for by key, type and range.
 //
-// Each getter returns the default when the key is absent. What is wrong (type, range, NaN) goes to `errors`
-// with file, line and key path, and the default is returned, so that one run finds everything. finish()
-// refuses every key that nobody asked for. Not thread-safe; start-up and reload only.
+// Each getter returns the default when the key is absent. What is wrong (type, range, NaN) goes to
+// `errors` with file, line and key path, and the default is returned, so that one run finds
+// everything. finish() refuses every key that nobody asked for. Not thread-safe; start-up and
+// reload only.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ inline constexpr std::size_t kListItemsMax = 4096;
 
 class MapReader {
  public:
-  // `map` may be null or a null node: nothing is set. Anything but a map is refused here. `key` is its path
-  // ("endpoints[2]"), `place` where it stands. `map` and `errors` must outlive the reader.
+  // `map` may be null or a null node: nothing is set. Anything but a map is refused here. `key` is
+  // its path ("endpoints[2]"), `place` where it stands. `map` and `errors` must outlive the reader.
   MapReader(const Node* map, std::string key, Place place, Errors& errors);
 
   bool has(std::string_view name) const;  // does not count as asking

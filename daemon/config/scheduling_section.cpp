@@ -1,5 +1,5 @@
-// The EndpointPickerConfig schema: plugins, and profiles that use them with weights. Plugin types and
-// parameters are passed on unread; only names and references are settled here.
+// The EndpointPickerConfig schema: plugins, and profiles that use them with weights. Plugin types
+// and parameters are passed on unread; only names and references are settled here.
 #include <algorithm>
 #include <limits>
 #include <map>

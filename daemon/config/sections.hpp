@@ -34,8 +34,9 @@ void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig
 void check_endpoints(const std::vector<EndpointConfig>& endpoints, std::uint64_t endpoints_max,
                      Errors& errors);
 
-// An EndpointPickerConfig: the value of `scheduling:`, or (`whole_file`) a file of its own, where apiVersion
-// and kind must stand. `profile` and `schedulingConfigFile` are read by the loader and passed over here.
+// An EndpointPickerConfig: the value of `scheduling:`, or (`whole_file`) a file of its own, where
+// apiVersion and kind must stand. `profile` and `schedulingConfigFile` are read by the loader and
+// passed over here.
 void read_scheduling(const Node& map, bool whole_file, SchedulingConfig& scheduling,
                      Errors& errors);
 

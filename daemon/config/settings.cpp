@@ -36,15 +36,19 @@ const std::vector<Setting>& settings() {
   using enum Kind;
   static const std::vector<Setting> table = {
       // key, member, kind, default, range, unit, help
-      {"listen.socket", AT(listen.socket), kPath, "/run/pickd/pickd.sock", {1, kSocketPathBytesMax}, "bytes",
+      {"listen.socket", AT(listen.socket), kPath, "/run/pickd/pickd.sock",
+       {1, kSocketPathBytesMax}, "bytes",
        "Path of the control socket. Clients find it by the same variable PICKD_SOCKET."},
       {"listen.mode", AT(listen.mode), kMode, "0660", {0, 0777}, "",
        "Permission bits of the socket: who may connect."},
       {"listen.group", AT(listen.group), kText, "", {0, 255}, "bytes",
        "Group of the socket, by name or number; empty: the daemon's own."},
-      {"listen.admin_uids", AT(listen.admin_uids), kOptionalIntegers, "root and the daemon's own", {0, kUidMax}, "",
-       "Users who may add, change, drain and remove endpoints; others get -EPERM. An empty list: nobody."},
-      {"listen.allowed_uids", AT(listen.allowed_uids), kIntegers, "none: whoever the mode lets in", {0, kUidMax}, "",
+      {"listen.admin_uids", AT(listen.admin_uids), kOptionalIntegers,
+       "root and the daemon's own", {0, kUidMax}, "",
+       "Users who may add, change, drain and remove endpoints; others get -EPERM. An empty list: "
+       "nobody."},
+      {"listen.allowed_uids", AT(listen.allowed_uids), kIntegers,
+       "none: whoever the mode lets in", {0, kUidMax}, "",
        "Users who may connect at all, beside what the mode of the socket says."},
       {"listen.clients_max", AT(listen.clients_max), kInteger, "1024", {1, 65536}, "connections",
        "Clients at one time; the next one is refused."},
@@ -52,24 +56,33 @@ const std::vector<Setting>& settings() {
        "Channels of all clients together."},
       {"listen.channels_per_client_max", AT(listen.channels_per_client_max), kInteger, "1024",
        {1, abi::kChannelsPerClientMax}, "channels", "Channels of one client."},
-      {"listen.keys_max", AT(listen.keys_max), kInteger, "2048", {abi::kKeysMin, abi::kKeysMax}, "blocks",
-       "Block keys of one submission, 8 bytes each in the ring; a longer prompt is cut there and flagged."},
+      {"listen.keys_max", AT(listen.keys_max), kInteger, "2048", {abi::kKeysMin, abi::kKeysMax},
+       "blocks",
+       "Block keys of one submission, 8 bytes each in the ring; a longer prompt is cut there and "
+       "flagged."},
 
       {"state.path", AT(state.path), kPath, "/run/pickd/state", {1, kPathBytesMax}, "bytes",
-       "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets that."},
+       "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets "
+       "that."},
       {"state.size_mib", AT(state.size_mib), kInteger, "256", {8, 1048576}, "MiB",
-       "Size of the state file: the hard cap. A (block, endpoint) pair takes 11 to 17 bytes of it."},
-      {"state.block_tokens", AT(state.block_tokens), kInteger, "64", {abi::kBlockTokensMin, abi::kBlockTokensMax},
+       "Size of the state file: the hard cap. A (block, endpoint) pair takes 11 to 17 bytes of "
+       "it."},
+      {"state.block_tokens", AT(state.block_tokens), kInteger, "64",
+       {abi::kBlockTokensMin, abi::kBlockTokensMax},
        "tokens", "Tokens of a prefix block, a multiple of 4; text counts 4 bytes a token."},
       {"state.ttl", AT(state.ttl_ms), kMilliseconds, "30min", {kSecondMs, 12 * kHourMs}, "",
        "How long a block is taken to be in an endpoint's cache after a pick put it there."},
-      {"state.capacity_tokens", AT(state.capacity_tokens), kInteger, "500000", {1024, 1'000'000'000, true}, "tokens",
-       "KV cache of an endpoint that does not name its own; 0: no limit. Beyond it the oldest blocks are forgotten."},
+      {"state.capacity_tokens", AT(state.capacity_tokens), kInteger, "500000",
+       {1024, 1'000'000'000, true}, "tokens",
+       "KV cache of an endpoint that does not name its own; 0: no limit. Beyond it the oldest "
+       "blocks are forgotten."},
       {"state.prefix_blocks_min", AT(state.prefix_blocks_min), kInteger, "1", {1, 1024}, "blocks",
        "A shorter match counts as none."},
-      {"state.prefix_blocks_max", AT(state.prefix_blocks_max), kInteger, "16384", {1, abi::kKeysMax}, "blocks",
+      {"state.prefix_blocks_max", AT(state.prefix_blocks_max), kInteger, "16384",
+       {1, abi::kKeysMax}, "blocks",
        "Blocks from the start of a prompt that count; at least state.prefix_blocks_min."},
-      {"state.endpoints_max", AT(state.endpoints_max), kInteger, "4095", {1, abi::kEndpointIdsMax - 1}, "endpoints",
+      {"state.endpoints_max", AT(state.endpoints_max), kInteger, "4095",
+       {1, abi::kEndpointIdsMax - 1}, "endpoints",
        "Endpoints at one time, from all sources."},
 
       {"workers.count", AT(workers.count), kInteger, "1", {1, abi::kWorkersMax}, "threads",
@@ -81,9 +94,11 @@ const std::vector<Setting>& settings() {
       {"workers.cpus", AT(workers.cpus), kIntegers, "none: anywhere", {0, kCpuMax}, "",
        "Cores the workers are pinned to, in turn."},
 
-      {"reservations.max", AT(reservations.max), kPowerOfTwo, "65536", {64, 1048576}, "reservations",
+      {"reservations.max", AT(reservations.max), kPowerOfTwo, "65536", {64, 1048576},
+       "reservations",
        "Picks in flight at one time; rounded up to a power of two."},
-      {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min", {kSecondMs, 24 * kHourMs}, "",
+      {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min",
+       {kSecondMs, 24 * kHourMs}, "",
        "A reservation that nothing is reported on for this long is released."},
 
       {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
@@ -91,7 +106,8 @@ const std::vector<Setting>& settings() {
       {"scheduling.profile", AT(scheduling.profile), kText, "", {0, 127}, "bytes",
        "A built-in profile by name, in place of plugins and schedulingProfiles."},
       {"schedulingConfigFile", AT(scheduling.file), kFile, "", {0, kPathBytesMax}, "bytes",
-       "A file with an EndpointPickerConfig, in place of one under `scheduling:`; may stand there too."},
+       "A file with an EndpointPickerConfig, in place of one under `scheduling:`; may stand there "
+       "too."},
   };
   return table;
 }

@@ -1,7 +1,7 @@
 // Settings: the table of every setting that is one value or a plain list of numbers.
 //
-// One line a setting. Parsing, the environment, defaults, --print-config and docs/configuration.md all come
-// from it: a new setting is a member in config.hpp and a line in settings.cpp.
+// One line a setting. Parsing, the environment, defaults, --print-config and docs/configuration.md
+// all come from it: a new setting is a member in config.hpp and a line in settings.cpp.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,8 @@ struct Setting {
   Kind kind;
   std::string absent;  // the default, as one would write it; for lists: in words
   Range
-      range;  // of the number, of each list item, of the bytes of text; durations in the field's unit
+      // of the number, of each list item, of the bytes of text; durations in the field's unit
+      range;
   std::string unit;  // for people
   std::string help;  // one sentence or two
 

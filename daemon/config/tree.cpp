@@ -24,15 +24,17 @@ struct Refusal {
   std::string text;
 };
 
-// What can be written without quotes anywhere in YAML. Numbers and booleans are words; any other text counts
-// as quoted however it was written, so that printing and reading again cannot change what it is.
+// What can be written without quotes anywhere in YAML. Numbers and booleans are words; any other
+// text counts as quoted however it was written, so that printing and reading again cannot change
+// what it is.
 bool is_word(const std::string& text) {
   return !text.empty() && text.find_first_not_of(
                               "0123456789abcdefghijklmnopqrstuvwxyz"
                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ._+-") == std::string::npos;
 }
 
-// Builds the tree from the parser's events. A map under construction keeps its pending key in `key`.
+// Builds the tree from the parser's events. A map under construction keeps its pending key in
+// `key`.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::shared_ptr<const std::string> source) : source_(std::move(source)) {}

@@ -1,8 +1,8 @@
 // Tree: a YAML document as it was written, every value with the place it came from.
 //
-// The only code that talks to yaml-cpp, and it takes events from it rather than its node graph: so that
-// duplicate keys are seen, and what a hostile file can cost is bounded before anything is built. Knows
-// nothing of settings.
+// The only code that talks to yaml-cpp, and it takes events from it rather than its node graph: so
+// that duplicate keys are seen, and what a hostile file can cost is bounded before anything is
+// built. Knows nothing of settings.
 #pragma once
 
 #include <cstddef>
@@ -63,12 +63,13 @@ struct Entry {
   Tree value;   // never null
 };
 
-// Equal in what they say; order of keys and places do not matter. Null pointers and empty maps are equal.
+// Equal in what they say; order of keys and places do not matter. Null pointers and empty maps are
+// equal.
 bool same_tree(const Tree& a, const Tree& b);
 
-// Parses one document. `name` is the file's name for places. An empty document gives an empty map. Fails
-// with "name:line: ..." on bad syntax, a duplicate key (naming both lines), a key that is no scalar, more
-// than one document, and on what passes the limits above.
+// Parses one document. `name` is the file's name for places. An empty document gives an empty map.
+// Fails with "name:line: ..." on bad syntax, a duplicate key (naming both lines), a key that is no
+// scalar, more than one document, and on what passes the limits above.
 base::Result<Tree> parse_tree(std::string_view text, const std::string& name);
 
 // Reads a file and parses it. Fails with -ENOENT and friends, -EFBIG over kFileBytesMax, -EINVAL.

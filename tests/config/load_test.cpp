@@ -1,4 +1,5 @@
-// Plain settings of the file: taken when right, refused with line, key and what would be right when not.
+// Plain settings of the file: taken when right, refused with line, key and what would be right when
+// not.
 #include "daemon/config/settings.hpp"
 #include "tests/config/support.hpp"
 

@@ -17,7 +17,8 @@ state: {ttl: 90s, size_mib: 64, capacity_tokens: 0}
 workers: {spin: 25us, cpus: [1]}
 reservations: {max: 100}
 endpoints:
-  - {name: "we\"ird: name", address: "h:1", role: encode, models: ["a, b", "null"], labels: {"k: 1": "#v"}}
+  - {name: "we\"ird: name", address: "h:1", role: encode,
+     models: ["a, b", "null"], labels: {"k: 1": "#v"}}
   - {name: b, address: "http://x", capacity_tokens: 2048}
 scheduling:
   plugins:

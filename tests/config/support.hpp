@@ -1,4 +1,5 @@
-// What the tests of the configuration share: files in a directory of their own, and the text of an error.
+// What the tests of the configuration share: files in a directory of their own, and the text of an
+// error.
 #pragma once
 
 #include <gtest/gtest.h>
