@@ -16,19 +16,21 @@ namespace pickd::client {
 namespace {
 
 constexpr std::uint64_t kRoomRetryNs = 1'000'000;
-constexpr std::uint64_t kBusyPollHangUpCheckNs = 1'000'000;  // how often a spinner asks whether anybody is there
+constexpr std::uint64_t kBusyPollHangUpCheckNs =
+    1'000'000;  // how often a spinner asks whether anybody is there
 
 bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 // A ring of `bytes` at `offset` lies inside the segment, aligned, behind the header.
 bool ring_fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t segment_bytes) {
-  return is_power_of_two(bytes) && bytes >= 2 * abi::kRingUnitBytes && offset % abi::kRingUnitBytes == 0 &&
-         offset >= sizeof(abi::ChannelHeader) && offset <= segment_bytes && bytes <= segment_bytes - offset;
+  return is_power_of_two(bytes) && bytes >= 2 * abi::kRingUnitBytes &&
+         offset % abi::kRingUnitBytes == 0 && offset >= sizeof(abi::ChannelHeader) &&
+         offset <= segment_bytes && bytes <= segment_bytes - offset;
 }
 
 }  // namespace
 
-// ---- Opening ---------------------------------------------------------------------------------------
+// ---- Opening ------------------------------------------------------------------------------------
 
 Channel::Channel(Session& session) : session_(&session) { session.retain(); }
 
@@ -43,14 +45,15 @@ void Channel::abandon() {
   static_cast<void>(pipe_.release());
 }
 
-int Channel::open(Session& session, const RingSizes& sizes, const Deadline& deadline, LastError& error,
-                  Channel** channel) {
+int Channel::open(Session& session, const RingSizes& sizes, const Deadline& deadline,
+                  LastError& error, Channel** channel) {
   Owned<Channel> opened(make_object<Channel>(session));
   const Owned<ControlExchange> exchange = make_exchange();
   if (opened == nullptr || exchange == nullptr) return error.set(-ENOMEM, "out of memory");
   exchange->set_body(
       fb::CreateOpenChannel(exchange->builder(), sizes.submissions_bytes, sizes.completions_bytes));
-  if (const int code = session.connection().request(*exchange, deadline, error); code != 0) return code;
+  if (const int code = session.connection().request(*exchange, deadline, error); code != 0)
+    return code;
   const auto* reply = exchange->reply_as<fb::ChannelOpened>();
   if (reply == nullptr || exchange->descriptor_count() != 3) {
     return error.set(-EPROTO, "the daemon answered the opening of a channel with something else");
@@ -58,12 +61,13 @@ int Channel::open(Session& session, const RingSizes& sizes, const Deadline& dead
   opened->id_ = reply->channel();
   opened->worker_ = reply->worker();
   if (opened->worker_ >= session.state().workers()) {
-    return error.set(-EPROTO, "the daemon has %u workers and named number %u", session.state().workers(),
-                     opened->worker_);
+    return error.set(-EPROTO, "the daemon has %u workers and named number %u",
+                     session.state().workers(), opened->worker_);
   }
   opened->bell_ = exchange->take_descriptor(1);
   opened->pipe_ = exchange->take_descriptor(2);
-  // The reading end has a file description of its own: the daemon's writing end is not changed by this.
+  // The reading end has a file description of its own: the daemon's writing end is not changed by
+  // this.
   if (::fcntl(opened->pipe_.get(), F_SETFL, O_RDONLY | O_NONBLOCK) != 0) {
     const int code = -errno;
     return error.set(code, "fcntl of a channel's pipe: %s", ::strerror(-code));
@@ -94,7 +98,9 @@ int Channel::map(Fd segment, LastError& error) {
   }
 
   const auto* shared = reinterpret_cast<const abi::ChannelHeader*>(base_);
-  if (const int code = check_segment(shared->segment, abi::kChannelMagic, sizeof *shared, bytes, error); code != 0) {
+  if (const int code =
+          check_segment(shared->segment, abi::kChannelMagic, sizeof *shared, bytes, error);
+      code != 0) {
     return code;
   }
   const std::uint64_t indices_offset = shared->indices_offset;
@@ -107,13 +113,16 @@ int Channel::map(Fd segment, LastError& error) {
       indices_offset > bytes || bytes - indices_offset < sizeof(abi::RingIndices) ||
       !ring_fits(submissions_offset, submissions_bytes, bytes) ||
       !ring_fits(completions_offset, completions_bytes_, bytes)) {
-    return error.set(-EPROTO, "the channel's header describes rings outside of its %zu bytes", bytes);
+    return error.set(-EPROTO, "the channel's header describes rings outside of its %zu bytes",
+                     bytes);
   }
 
   // With wrap and padding only half a ring is sure to be contiguous.
-  constexpr std::uint64_t kBesidesKeys = sizeof(abi::PickRecord) + abi::kFieldBytesMax + 2 * abi::kRingUnitBytes;
+  constexpr std::uint64_t kBesidesKeys =
+      sizeof(abi::PickRecord) + abi::kFieldBytesMax + 2 * abi::kRingUnitBytes;
   const std::uint64_t half = submissions_bytes / 2;
-  const std::uint64_t fitting = half > kBesidesKeys ? (half - kBesidesKeys) / sizeof(std::uint64_t) : 0;
+  const std::uint64_t fitting =
+      half > kBesidesKeys ? (half - kBesidesKeys) / sizeof(std::uint64_t) : 0;
   if (keys_max_ > session_->keys_max()) keys_max_ = session_->keys_max();
   if (keys_max_ > fitting) keys_max_ = static_cast<std::uint32_t>(fitting);
   if (keys_max_ < abi::kKeysMin) {
@@ -140,7 +149,7 @@ void Channel::close(Channel* channel, const Deadline& deadline) {
   destroy_object(channel);
 }
 
-// ---- Waking and waiting ----------------------------------------------------------------------------
+// ---- Waking and waiting -------------------------------------------------------------------------
 
 void Channel::wake_daemon() {
   // publish() stored the tail; the worker stores `asleep` and then looks at the tail.
@@ -154,7 +163,8 @@ void Channel::wake_daemon() {
 }
 
 void Channel::announce_waiting() {
-  // Partner: the worker stores completions_tail, announces, and loads this flag to decide on the pipe.
+  // Partner: the worker stores completions_tail, announces, and loads this flag to decide on the
+  // pipe.
   indices_->completions_waiting.store(1, abi::kAnnounceStore);
   abi::announce_then_check();
 }
@@ -251,7 +261,8 @@ int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const Wa
   }
 }
 
-std::byte* Channel::wait_for_room(std::uint64_t bytes, std::uint64_t spare, const Deadline& deadline) {
+std::byte* Channel::wait_for_room(std::uint64_t bytes, std::uint64_t spare,
+                                  const Deadline& deadline) {
   for (;;) {
     std::byte* room = submissions_.reserve(bytes, spare);
     if (room != nullptr || submissions_.broken() || deadline.passed()) return room;
@@ -267,7 +278,8 @@ std::byte* Channel::wait_for_room(std::uint64_t bytes, std::uint64_t spare, cons
 bool Channel::cancel(std::uint64_t sequence) {
   std::byte* at = submissions_.reserve(sizeof(abi::CancelRecord), 0);
   if (at == nullptr) return false;
-  const abi::CancelRecord record{{sizeof(abi::CancelRecord), abi::RecordType::kCancel, 0, 0, sequence}};
+  const abi::CancelRecord record{
+      {sizeof(abi::CancelRecord), abi::RecordType::kCancel, 0, 0, sequence}};
   ::memcpy(at, &record, sizeof record);
   submissions_.publish();
   wake_daemon();

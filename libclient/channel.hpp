@@ -1,5 +1,5 @@
-// Channel: one pair of rings with the daemon, the bell towards it and the pipe from it, and the protocol
-// by which either side sleeps. One thread at a time.
+// Channel: one pair of rings with the daemon, the bell towards it and the pipe from it, and the
+// protocol by which either side sleeps. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,20 @@ class Channel {
  public:
   // Asks the daemon for a channel and maps it. The channel keeps a reference on `session`.
   // Errors: as Connection::request(), -ENOMEM, -EPROTO, -EPROTONOSUPPORT.
-  static int open(Session& session, const RingSizes& sizes, const Deadline& deadline, LastError& error,
-                  Channel** channel);
-  // Unmaps. The daemon is told by close(), by the hang-up of the connection, or by nobody if it closed
-  // the channel itself.
+  static int open(Session& session, const RingSizes& sizes, const Deadline& deadline,
+                  LastError& error, Channel** channel);
+  // Unmaps. The daemon is told by close(), by the hang-up of the connection, or by nobody if it
+  // closed the channel itself.
   ~Channel();
-  // Asks the daemon to close it and destroys it; what it reserved for unanswered picks is released there.
+  // Asks the daemon to close it and destroys it; what it reserved for unanswered picks is released
+  // there.
   static void close(Channel* channel, const Deadline& deadline);
   // In a forked child.
   void abandon();
 
   Session& session() { return *session_; }
-  // The longest chain one submission here can carry; a record of it fits the ring wherever that stands.
+  // The longest chain one submission here can carry; a record of it fits the ring wherever that
+  // stands.
   std::uint32_t keys_max() const { return keys_max_; }
   std::uint64_t completions_bytes() const { return completions_bytes_; }
   SubmissionWriter& submissions() { return submissions_; }
@@ -48,16 +50,17 @@ class Channel {
   // Rings the bell if the worker sleeps. After SubmissionWriter::publish().
   void wake_daemon();
 
-  // Waits for the completion of `sequence`; older ones, whose callers gave up, are dropped. 0: `record`
-  // holds it until completions().take(). Else -ETIMEDOUT, -ENOTCONN, -EPROTO.
+  // Waits for the completion of `sequence`; older ones, whose callers gave up, are dropped. 0:
+  // `record` holds it until completions().take(). Else -ETIMEDOUT, -ENOTCONN, -EPROTO.
   int wait_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
                CompletionRecord& record);
-  // Waits for room for a record: reserve() with waiting. The daemon does not wake for room, so this looks
-  // again every millisecond; it happens only when a daemon has stood still over a ring full of submissions.
+  // Waits for room for a record: reserve() with waiting. The daemon does not wake for room, so this
+  // looks again every millisecond; it happens only when a daemon has stood still over a ring full
+  // of submissions.
   std::byte* wait_for_room(std::uint64_t bytes, std::uint64_t spare, const Deadline& deadline);
 
-  // Tells the daemon to drop the pick, or to free what it reserved. False when the ring has no room:
-  // blocking picks always leave some (kCancelRoom).
+  // Tells the daemon to drop the pick, or to free what it reserved. False when the ring has no
+  // room: blocking picks always leave some (kCancelRoom).
   bool cancel(std::uint64_t sequence);
   static constexpr std::uint64_t kCancelRoom = abi::kRingUnitBytes;
 
@@ -65,11 +68,13 @@ class Channel {
   void announce_waiting();  // from now on the daemon writes to the pipe after publishing
   void stop_waiting();
   int pipe_descriptor() const { return pipe_.get(); }
-  // Empties the pipe. False when its writing end is closed: the daemon gave the channel up or is gone.
+  // Empties the pipe. False when its writing end is closed: the daemon gave the channel up or is
+  // gone.
   bool drain_pipe();
   bool pipe_hung_up() const;
 
-  // A channel that broke is never used again: the daemon is gone, closed it, or violates the layout.
+  // A channel that broke is never used again: the daemon is gone, closed it, or violates the
+  // layout.
   bool broken() const { return broken_ || submissions_.broken() || completions_.broken(); }
   void mark_broken() { broken_ = true; }
 

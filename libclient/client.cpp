@@ -36,7 +36,8 @@ bool copy_string(const char* from, char (&to)[N]) {
 
 int apply_options(const pickd_options& options, pickd_client& client) {
   if ((options.flags & ~PICKD_OPEN_BUSY_POLL) != 0) return -EINVAL;
-  if (options.keys_max != 0 && (options.keys_max < abi::kKeysMin || options.keys_max > abi::kKeysMax)) {
+  if (options.keys_max != 0 &&
+      (options.keys_max < abi::kKeysMin || options.keys_max > abi::kKeysMax)) {
     return -EINVAL;
   }
   if (options.channels_max > abi::kChannelsPerClientMax) return -EINVAL;
@@ -71,7 +72,9 @@ int pickd_open(const pickd_options* options, pickd_client** client) {
   *client = nullptr;
   pickd_options copy = PICKD_OPTIONS_INIT;
   if (options != nullptr) {
-    if (const int code = pickd::client::read_sized(options, sizeof(pickd_options), &copy); code != 0) return code;
+    if (const int code = pickd::client::read_sized(options, sizeof(pickd_options), &copy);
+        code != 0)
+      return code;
   }
   pickd::client::Owned<pickd_client> opened(make_object<pickd_client>());
   if (opened == nullptr) return -ENOMEM;
@@ -90,7 +93,8 @@ void pickd_close(pickd_client* client) {
   destroy_object(client);
 }
 
-int pickd_daemon_info(pickd_client* client, uint32_t* block_tokens, uint32_t* keys_max, const char** version) {
+int pickd_daemon_info(pickd_client* client, uint32_t* block_tokens, uint32_t* keys_max,
+                      const char** version) {
   if (client == nullptr) return -EINVAL;
   if (client->fork.in_child()) return -EOWNERDEAD;
   const Lock lock(client->mutex);
@@ -124,17 +128,19 @@ pickd_client::~pickd_client() {
 
 void pickd_client::abandon() {
   // No lock: another thread of the parent may have held it when the process was forked.
-  for (Channel* channel = free_channels; channel != nullptr; channel = channel->next_free) channel->abandon();
+  for (Channel* channel = free_channels; channel != nullptr; channel = channel->next_free)
+    channel->abandon();
   if (session != nullptr) session->abandon();
 }
 
 void pickd_client::saw(std::uint64_t sequence) {
   std::uint64_t seen = last_seen.load(std::memory_order_relaxed);
-  while (seen < sequence && !last_seen.compare_exchange_weak(seen, sequence, std::memory_order_relaxed)) {
+  while (seen < sequence &&
+         !last_seen.compare_exchange_weak(seen, sequence, std::memory_order_relaxed)) {
   }
 }
 
-// ---- Connecting ------------------------------------------------------------------------------------
+// ---- Connecting ---------------------------------------------------------------------------------
 
 int pickd_client::connect(const Deadline& deadline) {
   Session* opened = nullptr;
@@ -162,8 +168,8 @@ int pickd_client::connect(const Deadline& deadline) {
   return 0;
 }
 
-// Makes `opened` the session of all calls from now on. Channels of the former are given up as they come
-// back. Under the mutex.
+// Makes `opened` the session of all calls from now on. Channels of the former are given up as they
+// come back. Under the mutex.
 int pickd_client::adopt(Session* opened) {
   if (versions == nullptr || ::strcmp(versions->text, opened->daemon_version()) != 0) {
     auto* version = make_object<Version>();
@@ -183,13 +189,14 @@ int pickd_client::adopt(Session* opened) {
   return 0;
 }
 
-// Connects again, once for all threads that wait for it. The identity and the sequence counter stay, so
-// tickets stay good; the hello's last_sequence lets the daemon free what was never seen. Picks from the
-// mapped state while no daemon is there would start where this fails.
+// Connects again, once for all threads that wait for it. The identity and the sequence counter
+// stay, so tickets stay good; the hello's last_sequence lets the daemon free what was never seen.
+// Picks from the mapped state while no daemon is there would start where this fails.
 int pickd_client::reconnect(Lock& lock, const Deadline& deadline) {
   if (reconnecting) {
     while (reconnecting) {
-      if (!changed.wait(lock, deadline)) return error.set(-ETIMEDOUT, "another thread is connecting again");
+      if (!changed.wait(lock, deadline))
+        return error.set(-ETIMEDOUT, "another thread is connecting again");
     }
     return session->connection().dead() ? -ENOTCONN : 0;
   }
@@ -213,11 +220,12 @@ int pickd_client::acquire_session(const Deadline& deadline, Session** out) {
   return 0;
 }
 
-// ---- The pool --------------------------------------------------------------------------------------
+// ---- The pool -----------------------------------------------------------------------------------
 
 RingSizes pickd_client::ring_sizes() const {
   // A record must fit twice, or a wrap at the wrong place leaves no contiguous room for it.
-  const std::uint64_t record = sizeof(abi::PickRecord) + std::uint64_t{keys_wanted} * sizeof(std::uint64_t) +
+  const std::uint64_t record = sizeof(abi::PickRecord) +
+                               std::uint64_t{keys_wanted} * sizeof(std::uint64_t) +
                                abi::kFieldBytesMax + 4 * abi::kRingUnitBytes;
   std::uint64_t bytes = abi::kSubmissionRingBytesDefault;
   while (bytes < 2 * record) bytes *= 2;
@@ -253,8 +261,8 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       opening->retain();
       lock.unlock();
       Channel* channel = nullptr;
-      const int code =
-          Channel::open(*opening, ring_sizes(), deadline.or_sooner(connect_deadline()), error, &channel);
+      const int code = Channel::open(*opening, ring_sizes(), deadline.or_sooner(connect_deadline()),
+                                     error, &channel);
       opening->drop();
       if (code == 0) {
         *out = channel;
@@ -267,10 +275,12 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       continue;  // request() has marked the connection dead
     }
     if (when_busy == WhenBusy::kFail) {
-      return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more", channels_max);
+      return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more",
+                       channels_max);
     }
     if (!changed.wait(lock, deadline)) {
-      return error.set(-ETIMEDOUT, "all %u channels were in use until the deadline; channels_max allows more",
+      return error.set(-ETIMEDOUT,
+                       "all %u channels were in use until the deadline; channels_max allows more",
                        channels_max);
     }
   }
@@ -278,7 +288,8 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
 
 void pickd_client::release(Channel* channel) {
   Lock lock(mutex);
-  const bool usable = !channel->broken() && &channel->session() == session && !session->connection().dead();
+  const bool usable =
+      !channel->broken() && &channel->session() == session && !session->connection().dead();
   if (usable) {
     channel->next_free = free_channels;
     free_channels = channel;

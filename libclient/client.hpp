@@ -1,5 +1,5 @@
-// The client behind pickd_client: identity, session, and the pool of channels that lets any number of
-// threads pick at once. What a pick or a report is stands in pick.cpp and report.cpp.
+// The client behind pickd_client: identity, session, and the pool of channels that lets any number
+// of threads pick at once. What a pick or a report is stands in pick.cpp and report.cpp.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct pickd_client {
   // ---- any thread ----
   pickd::client::LastError error;
   std::atomic<std::uint64_t> next_sequence{1};  // relaxed: only uniqueness counts
-  std::atomic<std::uint64_t> last_seen{0};      // newest completion seen; relaxed: read at a reconnect
+  std::atomic<std::uint64_t> last_seen{0};  // newest completion seen; relaxed: read at a reconnect
 
   // ---- the pool, under `mutex` ----
   pickd::client::Mutex mutex;
@@ -52,7 +52,8 @@ struct pickd_client {
   int acquire(const pickd::client::Deadline& deadline, pickd::client::Channel** channel,
               WhenBusy when_busy = WhenBusy::kWait);
   void release(pickd::client::Channel* channel);
-  // The live session, with a reference that the caller drops; reconnects once when the daemon is gone.
+  // The live session, with a reference that the caller drops; reconnects once when the daemon is
+  // gone.
   int acquire_session(const pickd::client::Deadline& deadline, pickd::client::Session** session);
   // Rings of a pooled channel: the defaults, or larger when the longest chain asks for it.
   pickd::client::RingSizes ring_sizes() const;

@@ -15,7 +15,8 @@ int Connection::open(const char* path, const Deadline& deadline, LastError& erro
   const std::size_t length = ::strlen(path);
   if (length == 0) return error.set(-EINVAL, "the socket path is empty");
   if (length >= sizeof address.sun_path) {
-    return error.set(-E2BIG, "the socket path is longer than %zu bytes", sizeof address.sun_path - 1);
+    return error.set(-E2BIG, "the socket path is longer than %zu bytes",
+                     sizeof address.sun_path - 1);
   }
   ::memcpy(address.sun_path, path, length);
 
@@ -28,16 +29,21 @@ int Connection::open(const char* path, const Deadline& deadline, LastError& erro
   if (!deadline.is_never()) {
     const timespec left = deadline.left();
     timeval timeout{left.tv_sec, left.tv_nsec / 1000};
-    if (timeout.tv_sec == 0 && timeout.tv_usec == 0) timeout.tv_usec = 1;  // 0 would mean "for ever"
+    if (timeout.tv_sec == 0 && timeout.tv_usec == 0)
+      timeout.tv_usec = 1;  // 0 would mean "for ever"
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   }
-  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+         0) {
     if (errno == EINTR) continue;
     if (errno == EACCES || errno == EPERM) {
-      return error.set(-EACCES, "no permission to connect to %s: its owner and group say who may", path);
+      return error.set(-EACCES, "no permission to connect to %s: its owner and group say who may",
+                       path);
     }
-    if (errno == EAGAIN) return error.set(-ETIMEDOUT, "the daemon at %s does not accept in time", path);
-    return error.set(-ENOTCONN, "cannot connect to %s: %s; is pickd running?", path, ::strerror(errno));
+    if (errno == EAGAIN)
+      return error.set(-ETIMEDOUT, "the daemon at %s does not accept in time", path);
+    return error.set(-ENOTCONN, "cannot connect to %s: %s; is pickd running?", path,
+                     ::strerror(errno));
   }
   socket_ = static_cast<Fd&&>(socket);
   return 0;
@@ -46,7 +52,8 @@ int Connection::open(const char* path, const Deadline& deadline, LastError& erro
 bool Connection::hung_up() {
   if (dead()) return true;
   pollfd waiting{socket_.get(), 0, 0};
-  if (::poll(&waiting, 1, 0) > 0 && (waiting.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) mark_dead();
+  if (::poll(&waiting, 1, 0) > 0 && (waiting.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0)
+    mark_dead();
   return dead();
 }
 
@@ -59,7 +66,8 @@ int Connection::request(ControlExchange& exchange, const Deadline& deadline, Las
   {
     Lock lock(mutex_);
     while (busy_) {
-      if (!turn_.wait(lock, deadline)) return error.set(-ETIMEDOUT, "another control request is in the way");
+      if (!turn_.wait(lock, deadline))
+        return error.set(-ETIMEDOUT, "another control request is in the way");
     }
     busy_ = true;
   }
@@ -76,11 +84,14 @@ int Connection::request(ControlExchange& exchange, const Deadline& deadline, Las
 
 int Connection::send(ControlExchange& exchange, std::uint32_t number, LastError& error) {
   flatbuffers::FlatBufferBuilder& builder = exchange.builder_;
-  fb::FinishMessageBuffer(builder, fb::CreateMessage(builder, number, exchange.body_type_, exchange.body_));
+  fb::FinishMessageBuffer(builder,
+                          fb::CreateMessage(builder, number, exchange.body_type_, exchange.body_));
   for (;;) {
-    if (::send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL) >= 0) return 0;
+    if (::send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL) >= 0)
+      return 0;
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) return error.set(-ETIMEDOUT, "the daemon does not read its control socket");
+    if (errno == EAGAIN)
+      return error.set(-ETIMEDOUT, "the daemon does not read its control socket");
     return lost(error);
   }
 }
@@ -92,13 +103,15 @@ int Connection::receive(ControlExchange& exchange, std::uint32_t number, const D
     const timespec left = deadline.is_never() ? timespec{} : deadline.left();
     const int ready = ::ppoll(&waiting, 1, deadline.is_never() ? nullptr : &left, nullptr);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) return error.set(-ETIMEDOUT, "the daemon did not answer a control request in time");
+    if (ready == 0)
+      return error.set(-ETIMEDOUT, "the daemon did not answer a control request in time");
     if (const int code = receive_packet(exchange, error); code != 0) return code;
 
     const fb::Message* reply = exchange.reply_;
     if (reply->number() != number) {
       // An answer to a request whose asker stopped waiting.
-      if (const auto* opened = reply->body_as_ChannelOpened()) close_abandoned_channel(opened->channel());
+      if (const auto* opened = reply->body_as_ChannelOpened())
+        close_abandoned_channel(opened->channel());
       continue;
     }
     const auto* outcome = reply->body_as_Outcome();
@@ -106,7 +119,8 @@ int Connection::receive(ControlExchange& exchange, std::uint32_t number, const D
     if (outcome->code() > 0 || outcome->code() < -4095) {
       return error.set(-EPROTO, "the daemon answered with error value %d", outcome->code());
     }
-    const char* text = outcome->text() == nullptr ? "refused by the daemon" : outcome->text()->c_str();
+    const char* text =
+        outcome->text() == nullptr ? "refused by the daemon" : outcome->text()->c_str();
     return error.set(outcome->code(), "%s", text);
   }
 }
@@ -143,13 +157,15 @@ int Connection::receive_packet(ControlExchange& exchange, LastError& error) {
     }
   }
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return error.set(-EPROTO, "the daemon sent a control message over the limit of %zu bytes or %zu descriptors",
-                     abi::kControlMessageBytesMax, abi::kControlDescriptorsMax);
+    return error.set(
+        -EPROTO, "the daemon sent a control message over the limit of %zu bytes or %zu descriptors",
+        abi::kControlMessageBytesMax, abi::kControlDescriptorsMax);
   }
-  flatbuffers::Verifier verifier(exchange.reply_bytes_, static_cast<std::size_t>(size), abi::kControlDepthMax,
-                                 abi::kControlTablesMax);
+  flatbuffers::Verifier verifier(exchange.reply_bytes_, static_cast<std::size_t>(size),
+                                 abi::kControlDepthMax, abi::kControlTablesMax);
   if (!fb::VerifyMessageBuffer(verifier)) {
-    return error.set(-EPROTO, "the daemon sent a control message of %zd bytes that is malformed", size);
+    return error.set(-EPROTO, "the daemon sent a control message of %zd bytes that is malformed",
+                     size);
   }
   exchange.reply_ = fb::GetMessage(exchange.reply_bytes_);
   return 0;

@@ -1,12 +1,13 @@
-// Connection: the control socket. One request at a time, answered by number; descriptors come with the
-// answer. Does not know what the messages mean, but for one: an OpenChannel whose asker has given up is
-// closed again, or its channel would stay in the daemon.
+// Connection: the control socket. One request at a time, answered by number; descriptors come with
+// the answer. Does not know what the messages mean, but for one: an OpenChannel whose asker has
+// given up is closed again, or its channel would stay in the daemon.
 //
 //   Connection connection;
 //   connection.open(path, deadline, error);
 //   Owned<ControlExchange> exchange = make_exchange();
 //   exchange->set_body(fb::CreateAskStatus(exchange->builder()));
-//   if (connection.request(*exchange, deadline, error) == 0) exchange->reply_as<fb::StatusAnswer>();
+//   if (connection.request(*exchange, deadline, error) == 0)
+//   exchange->reply_as<fb::StatusAnswer>();
 //
 // Any thread may call request(); the others wait their turn until their deadline.
 #pragma once
@@ -37,7 +38,8 @@ class Connection {
   int request(ControlExchange& exchange, const Deadline& deadline, LastError& error);
 
   int descriptor() const { return socket_.get(); }
-  // True once the daemon was found gone. Relaxed: a hint that spares a system call, no data behind it.
+  // True once the daemon was found gone. Relaxed: a hint that spares a system call, no data behind
+  // it.
   bool dead() const { return dead_.load(std::memory_order_relaxed); }
   void mark_dead() { dead_.store(true, std::memory_order_relaxed); }
   // Asks the kernel.
@@ -46,7 +48,8 @@ class Connection {
 
  private:
   int send(ControlExchange& exchange, std::uint32_t number, LastError& error);
-  int receive(ControlExchange& exchange, std::uint32_t number, const Deadline& deadline, LastError& error);
+  int receive(ControlExchange& exchange, std::uint32_t number, const Deadline& deadline,
+              LastError& error);
   int receive_packet(ControlExchange& exchange, LastError& error);
   void close_abandoned_channel(std::uint32_t channel);
   int lost(LastError& error);
@@ -55,8 +58,8 @@ class Connection {
   std::atomic<bool> dead_{false};
   Mutex mutex_;
   Condition turn_;
-  bool busy_ = false;               // under mutex_: a request is on its way
-  std::uint32_t last_number_ = 0;   // used by the request that is on its way only
+  bool busy_ = false;              // under mutex_: a request is on its way
+  std::uint32_t last_number_ = 0;  // used by the request that is on its way only
 };
 
 }  // namespace pickd::client

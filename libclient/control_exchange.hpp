@@ -1,7 +1,8 @@
 // ControlExchange: one request to the daemon's control socket and its answer, in fixed buffers.
 //
-// Heap only (128 KiB); control requests are rare. FlatBuffers grows its buffer by itself, which without
-// exceptions can only end in an abort: callers bound what they put in with kControlMessageBytesMax first.
+// Heap only (128 KiB); control requests are rare. FlatBuffers grows its buffer by itself, which
+// without exceptions can only end in an abort: callers bound what they put in with
+// kControlMessageBytesMax first.
 #pragma once
 
 #include <stdlib.h>
@@ -69,6 +70,8 @@ class ControlExchange {
 };
 
 // nullptr when memory is out.
-inline Owned<ControlExchange> make_exchange() { return Owned<ControlExchange>(make_object<ControlExchange>()); }
+inline Owned<ControlExchange> make_exchange() {
+  return Owned<ControlExchange>(make_object<ControlExchange>());
+}
 
 }  // namespace pickd::client

@@ -21,8 +21,10 @@ using StringsOffset = flatbuffers::Offset<flatbuffers::Vector<StringOffset>>;
 // Model and adapter names, and the keys and values of labels.
 constexpr std::size_t kNameBytesMax = 255;
 constexpr std::size_t kPoolBytesMax = 127;
-constexpr std::size_t kMessageBytes = abi::kControlMessageBytesMax - ControlExchange::kOverheadBytes;
-constexpr std::size_t kBytesBesidesString = 64;  // length, terminator, alignment, its place in a vector or table
+constexpr std::size_t kMessageBytes =
+    abi::kControlMessageBytesMax - ControlExchange::kOverheadBytes;
+constexpr std::size_t kBytesBesidesString =
+    64;  // length, terminator, alignment, its place in a vector or table
 
 // Checks an endpoint's strings and adds up what they take in a message.
 class EndpointCheck {
@@ -34,7 +36,8 @@ class EndpointCheck {
       return refuse(error_.set(-EINVAL, "%s is missing", what));
     }
     const std::size_t size = ::strnlen(value, bytes_max + 1);
-    if (size > bytes_max) return refuse(error_.set(-E2BIG, "%s has more than %zu bytes", what, bytes_max));
+    if (size > bytes_max)
+      return refuse(error_.set(-E2BIG, "%s has more than %zu bytes", what, bytes_max));
     bytes_ += size + kBytesBesidesString;
     return true;
   }
@@ -60,14 +63,16 @@ class EndpointCheck {
 
   int code() {
     if (code_ == 0 && bytes_ > kMessageBytes) {
-      code_ = error_.set(-E2BIG, "the endpoint's strings take more than %zu bytes together", kMessageBytes);
+      code_ = error_.set(-E2BIG, "the endpoint's strings take more than %zu bytes together",
+                         kMessageBytes);
     }
     return code_;
   }
 
  private:
   bool counted(const void* values, std::size_t count, std::size_t count_max, const char* what) {
-    if (count > count_max) return refuse(error_.set(-E2BIG, "%s: %zu, at most %zu", what, count, count_max));
+    if (count > count_max)
+      return refuse(error_.set(-E2BIG, "%s: %zu, at most %zu", what, count, count_max));
     return count == 0 || values != nullptr || refuse(error_.set(-EINVAL, "%s is NULL", what));
   }
   bool refuse(int code) {
@@ -82,22 +87,25 @@ class EndpointCheck {
 
 int check_endpoint(const pickd_endpoint& endpoint, LastError& error) {
   if (static_cast<unsigned>(endpoint.role) > PICKD_ROLE_ENCODE) {
-    return error.set(-EINVAL, "role %u: 0 to %u", static_cast<unsigned>(endpoint.role), unsigned{PICKD_ROLE_ENCODE});
+    return error.set(-EINVAL, "role %u: 0 to %u", static_cast<unsigned>(endpoint.role),
+                     unsigned{PICKD_ROLE_ENCODE});
   }
   EndpointCheck check(error);
-  static_cast<void>(check.text(endpoint.name, 1, abi::kEndpointNameBytesMax, "the endpoint's name") &&
-                    check.text(endpoint.address, 1, abi::kEndpointAddressBytesMax, "the endpoint's address") &&
-                    check.text(endpoint.pool == nullptr ? "" : endpoint.pool, 0, kPoolBytesMax, "pool") &&
-                    check.list(endpoint.models, endpoint.model_count, abi::kEndpointModelsMax, "models") &&
-                    check.labels(endpoint.labels, endpoint.label_count) &&
-                    check.list(endpoint.adapters_active, endpoint.adapter_active_count,
-                               abi::kEndpointAdaptersMax, "adapters_active") &&
-                    check.list(endpoint.adapters_waiting, endpoint.adapter_waiting_count,
-                               abi::kEndpointAdaptersMax, "adapters_waiting"));
+  static_cast<void>(
+      check.text(endpoint.name, 1, abi::kEndpointNameBytesMax, "the endpoint's name") &&
+      check.text(endpoint.address, 1, abi::kEndpointAddressBytesMax, "the endpoint's address") &&
+      check.text(endpoint.pool == nullptr ? "" : endpoint.pool, 0, kPoolBytesMax, "pool") &&
+      check.list(endpoint.models, endpoint.model_count, abi::kEndpointModelsMax, "models") &&
+      check.labels(endpoint.labels, endpoint.label_count) &&
+      check.list(endpoint.adapters_active, endpoint.adapter_active_count, abi::kEndpointAdaptersMax,
+                 "adapters_active") &&
+      check.list(endpoint.adapters_waiting, endpoint.adapter_waiting_count,
+                 abi::kEndpointAdaptersMax, "adapters_waiting"));
   return check.code();
 }
 
-StringsOffset put_list(flatbuffers::FlatBufferBuilder& builder, const char* const* values, std::size_t count) {
+StringsOffset put_list(flatbuffers::FlatBufferBuilder& builder, const char* const* values,
+                       std::size_t count) {
   StringOffset offsets[abi::kEndpointModelsMax];
   for (std::size_t i = 0; i < count; ++i) offsets[i] = builder.CreateString(values[i]);
   return builder.CreateVector(offsets, count);
@@ -105,10 +113,12 @@ StringsOffset put_list(flatbuffers::FlatBufferBuilder& builder, const char* cons
 static_assert(abi::kEndpointAdaptersMax <= abi::kEndpointModelsMax);
 
 flatbuffers::Offset<fb::Endpoint> put_endpoint(flatbuffers::FlatBufferBuilder& builder,
-                                               const pickd_endpoint& endpoint, std::uint32_t block_tokens) {
+                                               const pickd_endpoint& endpoint,
+                                               std::uint32_t block_tokens) {
   const StringOffset name = builder.CreateString(endpoint.name);
   const StringOffset address = builder.CreateString(endpoint.address);
-  const StringOffset pool = builder.CreateString(endpoint.pool == nullptr ? "default" : endpoint.pool);
+  const StringOffset pool =
+      builder.CreateString(endpoint.pool == nullptr ? "default" : endpoint.pool);
   const StringsOffset models = put_list(builder, endpoint.models, endpoint.model_count);
 
   flatbuffers::Offset<fb::Label> label_offsets[abi::kEndpointLabelsMax];
@@ -118,19 +128,23 @@ flatbuffers::Offset<fb::Endpoint> put_endpoint(flatbuffers::FlatBufferBuilder& b
     label_offsets[i] = fb::CreateLabel(builder, key, value);
   }
   const auto labels = builder.CreateVector(label_offsets, endpoint.label_count);
-  const auto load = fb::CreateLoad(builder, endpoint.waiting, endpoint.running, endpoint.kv_use_ppm);
-  const StringsOffset active = put_list(builder, endpoint.adapters_active, endpoint.adapter_active_count);
-  const StringsOffset waiting = put_list(builder, endpoint.adapters_waiting, endpoint.adapter_waiting_count);
+  const auto load =
+      fb::CreateLoad(builder, endpoint.waiting, endpoint.running, endpoint.kv_use_ppm);
+  const StringsOffset active =
+      put_list(builder, endpoint.adapters_active, endpoint.adapter_active_count);
+  const StringsOffset waiting =
+      put_list(builder, endpoint.adapters_waiting, endpoint.adapter_waiting_count);
   const auto adapters = fb::CreateAdapters(builder, endpoint.adapters_max, active, waiting);
 
   // A capacity of less than a block is still a limit, and 0 would mean "as configured".
   std::uint64_t capacity_blocks = endpoint.capacity_tokens / block_tokens;
   if (endpoint.capacity_tokens != 0 && capacity_blocks == 0) capacity_blocks = 1;
-  return fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role), models,
-                            labels, capacity_blocks, load, adapters);
+  return fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role),
+                            models, labels, capacity_blocks, load, adapters);
 }
 
-// Sends one change and returns the daemon's word. `build(builder, block_tokens)` makes its endpoint.
+// Sends one change and returns the daemon's word. `build(builder, block_tokens)` makes its
+// endpoint.
 template <typename Build>
 int change(pickd_client* client, fb::EndpointOp op, const Build& build) {
   const auto exchange = pickd::client::make_exchange();
@@ -139,12 +153,14 @@ int change(pickd_client* client, fb::EndpointOp op, const Build& build) {
   Session* session = nullptr;
   if (const int code = client->acquire_session(deadline, &session); code != 0) return code;
   flatbuffers::FlatBufferBuilder& builder = exchange->builder();
-  const flatbuffers::Offset<fb::Endpoint> endpoint = build(builder, session->state().block_tokens());
+  const flatbuffers::Offset<fb::Endpoint> endpoint =
+      build(builder, session->state().block_tokens());
   exchange->set_body(fb::CreateChangeEndpoint(builder, op, endpoint));
   int code = session->connection().request(*exchange, deadline, client->error);
   session->drop();
   if (code == 0 && exchange->reply_as<fb::Outcome>() == nullptr) {
-    code = client->error.set(-EPROTO, "the daemon answered an endpoint change with something else than an outcome");
+    code = client->error.set(
+        -EPROTO, "the daemon answered an endpoint change with something else than an outcome");
   }
   return code;
 }
@@ -153,15 +169,17 @@ int put(pickd_client* client, fb::EndpointOp op, const pickd_endpoint* endpoint)
   if (client == nullptr || endpoint == nullptr) return -EINVAL;
   if (client->fork.in_child()) return -EOWNERDEAD;
   pickd_endpoint copy{};
-  if (const int code = pickd::client::read_sized(endpoint, sizeof(pickd_endpoint), &copy); code != 0) {
-    return client->error.set(code, code == -EINVAL
-                                       ? "struct_size of the endpoint is too small: use PICKD_ENDPOINT_INIT"
-                                       : "the endpoint sets an option that this library does not know");
+  if (const int code = pickd::client::read_sized(endpoint, sizeof(pickd_endpoint), &copy);
+      code != 0) {
+    return client->error.set(
+        code, code == -EINVAL ? "struct_size of the endpoint is too small: use PICKD_ENDPOINT_INIT"
+                              : "the endpoint sets an option that this library does not know");
   }
   if (const int code = check_endpoint(copy, client->error); code != 0) return code;
-  return change(client, op, [&copy](flatbuffers::FlatBufferBuilder& builder, std::uint32_t block_tokens) {
-    return put_endpoint(builder, copy, block_tokens);
-  });
+  return change(client, op,
+                [&copy](flatbuffers::FlatBufferBuilder& builder, std::uint32_t block_tokens) {
+                  return put_endpoint(builder, copy, block_tokens);
+                });
 }
 
 int change_named(pickd_client* client, fb::EndpointOp op, const char* name) {

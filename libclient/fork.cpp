@@ -13,7 +13,8 @@ ForkGuard::~ForkGuard() {
 }
 
 int ForkGuard::arm() {
-  void* page = ::mmap(nullptr, abi::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* page =
+      ::mmap(nullptr, abi::kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return -errno;
   if (::madvise(page, abi::kPageBytes, MADV_WIPEONFORK) != 0) {
     const int code = -errno;

@@ -1,8 +1,8 @@
 // ForkGuard: tells a forked child apart from the process that opened a client.
 //
-// Rings have one producer and one consumer, so a child must never touch them. One private page is marked
-// MADV_WIPEONFORK: the child finds zeros there. That costs a pick one load, where getpid() is a system
-// call; and it works for raw clone() too, where pthread_atfork() handlers do not run.
+// Rings have one producer and one consumer, so a child must never touch them. One private page is
+// marked MADV_WIPEONFORK: the child finds zeros there. That costs a pick one load, where getpid()
+// is a system call; and it works for raw clone() too, where pthread_atfork() handlers do not run.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Objects on the heap without operator new: an allocation that fails is an answer (-ENOMEM), not an abort.
+// Objects on the heap without operator new: an allocation that fails is an answer (-ENOMEM), not an
+// abort.
 #pragma once
 
 #include <stdlib.h>

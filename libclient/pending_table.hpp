@@ -1,5 +1,5 @@
-// PendingTable: the picks of a queue that were submitted and not answered yet, found by sequence, listed
-// in order of submission. A fixed number of slots, allocated once. One thread at a time.
+// PendingTable: the picks of a queue that were submitted and not answered yet, found by sequence,
+// listed in order of submission. A fixed number of slots, allocated once. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ enum class PendingState : std::uint8_t {
 struct Pending {
   std::uint64_t sequence;
   std::uint64_t user_data;
-  std::uint64_t cancel_position;  // of the submission ring behind its cancel record; 0: not written yet
-  std::uint32_t answer_bytes;     // room in the completion ring that its answer may take
+  std::uint64_t
+      cancel_position;  // of the submission ring behind its cancel record; 0: not written yet
+  std::uint32_t answer_bytes;  // room in the completion ring that its answer may take
   PendingState state;
   bool answered;  // a cancelled one whose answer came before its cancel record could be written
 

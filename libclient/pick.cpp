@@ -13,11 +13,12 @@ using pickd::client::PickShape;
 
 namespace {
 
-int pick_on(pickd_client& client, Channel& channel, const PickRequest& request, const Deadline& deadline,
-            pickd_result& result) {
+int pick_on(pickd_client& client, Channel& channel, const PickRequest& request,
+            const Deadline& deadline, pickd_result& result) {
   PickShape shape;
   const pickd::client::StateView& state = channel.session().state();
-  if (const int code = request.shape(state, channel.keys_max(), shape, client.error); code != 0) return code;
+  if (const int code = request.shape(state, channel.keys_max(), shape, client.error); code != 0)
+    return code;
   // Room for the cancel record is kept behind every pick, so that giving up always works.
   std::byte* to = channel.wait_for_room(shape.bytes, Channel::kCancelRoom, deadline);
   if (to == nullptr) return channel.broken() ? -ENOTCONN : -ETIMEDOUT;

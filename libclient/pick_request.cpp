@@ -12,7 +12,8 @@ namespace pickd::client {
 
 namespace {
 
-constexpr std::uint32_t kFlagsKnown = PICKD_REQUEST_STREAM | PICKD_REQUEST_SUBSET | PICKD_REQUEST_DRY_RUN;
+constexpr std::uint32_t kFlagsKnown =
+    PICKD_REQUEST_STREAM | PICKD_REQUEST_SUBSET | PICKD_REQUEST_DRY_RUN;
 constexpr std::size_t kDigestBytesMin = 16;
 constexpr std::size_t kDigestBytesMax = 64;
 
@@ -30,7 +31,8 @@ constexpr FieldSpec kFieldSpecs[] = {
     {abi::FieldKind::kModel, &pickd_request::model, abi::kModelBytesMax, "model"},
     {abi::FieldKind::kAdapter, &pickd_request::adapter, abi::kAdapterBytesMax, "adapter"},
     {abi::FieldKind::kSession, &pickd_request::session_id, abi::kSessionBytesMax, "session_id"},
-    {abi::FieldKind::kFairness, &pickd_request::fairness_id, abi::kFairnessIdBytesMax, "fairness_id"},
+    {abi::FieldKind::kFairness, &pickd_request::fairness_id, abi::kFairnessIdBytesMax,
+     "fairness_id"},
     {abi::FieldKind::kRequestId, &pickd_request::request_id, abi::kRequestIdBytesMax, "request_id"},
 };
 
@@ -53,18 +55,21 @@ std::byte* put_bytes(std::byte* to, const pickd_slice& slice) {
 
 }  // namespace
 
-// ---- Checking --------------------------------------------------------------------------------------
+// ---- Checking -----------------------------------------------------------------------------------
 
 int PickRequest::read(const pickd_request* request, LastError& error) {
   if (const int code = read_sized(request, sizeof(pickd_request), &request_); code != 0) {
-    return error.set(code, code == -EINVAL ? "struct_size of the request is too small: use PICKD_REQUEST_INIT"
-                                           : "the request sets an option that this library does not know");
+    return error.set(code, code == -EINVAL
+                               ? "struct_size of the request is too small: use PICKD_REQUEST_INIT"
+                               : "the request sets an option that this library does not know");
   }
   if ((request_.flags & ~kFlagsKnown) != 0) {
-    return error.set(-EINVAL, "request flags 0x%x: this library knows 0x%x", request_.flags, kFlagsKnown);
+    return error.set(-EINVAL, "request flags 0x%x: this library knows 0x%x", request_.flags,
+                     kFlagsKnown);
   }
   if (request_.endpoints_max > abi::kResultEndpointsMax) {
-    return error.set(-EINVAL, "endpoints_max %u: at most %zu", request_.endpoints_max, abi::kResultEndpointsMax);
+    return error.set(-EINVAL, "endpoints_max %u: at most %zu", request_.endpoints_max,
+                     abi::kResultEndpointsMax);
   }
   endpoints_max_ = request_.endpoints_max == 0 ? abi::kResultEndpointsMax : request_.endpoints_max;
   if (request_.priority < INT16_MIN || request_.priority > INT16_MAX) {
@@ -85,7 +90,8 @@ int PickRequest::read_prompt(LastError& error) {
   }
   std::uint64_t tokens;
   if (request_.token_count != 0) {
-    if (request_.token_count > SIZE_MAX / sizeof(std::uint32_t)) return error.set(-E2BIG, "token_count is too large");
+    if (request_.token_count > SIZE_MAX / sizeof(std::uint32_t))
+      return error.set(-E2BIG, "token_count is too large");
     token_segment_ = {request_.token_ids, request_.token_count * sizeof(std::uint32_t)};
     prompt_.kind = abi::KeyKind::kTokens;
     prompt_.segments = &token_segment_;
@@ -98,26 +104,33 @@ int PickRequest::read_prompt(LastError& error) {
     prompt_.segment_count = request_.text_count;
     prompt_.bytes = 0;
     for (std::size_t i = 0; i < request_.text_count; ++i) {
-      if (!is_slice(request_.text[i])) return error.set(-EINVAL, "text segment %zu is NULL and its size is not 0", i);
+      if (!is_slice(request_.text[i]))
+        return error.set(-EINVAL, "text segment %zu is NULL and its size is not 0", i);
       if (__builtin_add_overflow(prompt_.bytes, request_.text[i].size, &prompt_.bytes)) {
         return error.set(-E2BIG, "the sizes of the text segments do not fit 64 bits");
       }
     }
-    tokens = prompt_.bytes / abi::kBytesPerToken + (prompt_.bytes % abi::kBytesPerToken != 0 ? 1 : 0);
+    tokens =
+        prompt_.bytes / abi::kBytesPerToken + (prompt_.bytes % abi::kBytesPerToken != 0 ? 1 : 0);
   }
   if (request_.prompt_tokens != 0) tokens = request_.prompt_tokens;
-  prompt_tokens_ = tokens > kPromptTokensMax ? kPromptTokensMax : static_cast<std::uint32_t>(tokens);
+  prompt_tokens_ =
+      tokens > kPromptTokensMax ? kPromptTokensMax : static_cast<std::uint32_t>(tokens);
   return 0;
 }
 
 int PickRequest::read_extras(LastError& error) {
   if (request_.extra_count == 0) return 0;
   if (request_.extra_count > abi::kPromptExtrasMax) {
-    return error.set(-E2BIG, "%zu extras: at most %zu", request_.extra_count, abi::kPromptExtrasMax);
+    return error.set(-E2BIG, "%zu extras: at most %zu", request_.extra_count,
+                     abi::kPromptExtrasMax);
   }
-  const std::size_t stride = request_.extra_stride == 0 ? sizeof(pickd_extra) : request_.extra_stride;
-  if (request_.extras == nullptr || stride < sizeof(pickd_extra) || stride % alignof(pickd_extra) != 0) {
-    return error.set(-EINVAL, "extras is NULL or extra_stride is smaller than a pickd_extra or unaligned");
+  const std::size_t stride =
+      request_.extra_stride == 0 ? sizeof(pickd_extra) : request_.extra_stride;
+  if (request_.extras == nullptr || stride < sizeof(pickd_extra) ||
+      stride % alignof(pickd_extra) != 0) {
+    return error.set(-EINVAL,
+                     "extras is NULL or extra_stride is smaller than a pickd_extra or unaligned");
   }
   prompt_.extras = request_.extras;
   prompt_.extra_count = request_.extra_count;
@@ -127,23 +140,26 @@ int PickRequest::read_extras(LastError& error) {
   for (std::size_t i = 0; i < request_.extra_count; ++i) {
     const pickd_extra& extra = prompt_.extra(i);
     if (extra.offset < before || extra.offset > end) {
-      return error.set(-EINVAL, "extra %zu at offset %zu: extras must be in order and inside the prompt", i,
+      return error.set(-EINVAL,
+                       "extra %zu at offset %zu: extras must be in order and inside the prompt", i,
                        extra.offset);
     }
     before = extra.offset;
     if (!is_slice(extra.digest) || extra.digest.size < kDigestBytesMin) {
-      return error.set(-EINVAL, "extra %zu: a digest has %zu to %zu bytes", i, kDigestBytesMin, kDigestBytesMax);
+      return error.set(-EINVAL, "extra %zu: a digest has %zu to %zu bytes", i, kDigestBytesMin,
+                       kDigestBytesMax);
     }
     if (extra.digest.size > kDigestBytesMax) {
-      return error.set(-E2BIG, "extra %zu: a digest has %zu to %zu bytes", i, kDigestBytesMin, kDigestBytesMax);
+      return error.set(-E2BIG, "extra %zu: a digest has %zu to %zu bytes", i, kDigestBytesMin,
+                       kDigestBytesMax);
     }
   }
   return 0;
 }
 
 const pickd_attribute& PickRequest::attribute(std::size_t index) const {
-  return *reinterpret_cast<const pickd_attribute*>(reinterpret_cast<const char*>(request_.attributes) +
-                                                   index * request_.attribute_stride);
+  return *reinterpret_cast<const pickd_attribute*>(
+      reinterpret_cast<const char*>(request_.attributes) + index * request_.attribute_stride);
 }
 
 int PickRequest::read_fields(LastError& error) {
@@ -152,18 +168,22 @@ int PickRequest::read_fields(LastError& error) {
     const pickd_slice& slice = request_.*spec.slice;
     if (!is_slice(slice)) return error.set(-EINVAL, "%s is NULL and its size is not 0", spec.name);
     if (slice.size > spec.bytes_max) {
-      return error.set(-E2BIG, "%s of %zu bytes: at most %zu", spec.name, slice.size, spec.bytes_max);
+      return error.set(-E2BIG, "%s of %zu bytes: at most %zu", spec.name, slice.size,
+                       spec.bytes_max);
     }
     if (slice.size != 0) bytes += sizeof(abi::FieldHead) + slice.size;
   }
 
   if ((request_.flags & PICKD_REQUEST_SUBSET) == 0) request_.subset_count = 0;
   if (request_.subset_count > abi::kSubsetMax) {
-    return error.set(-E2BIG, "%zu subset entries: at most %zu", request_.subset_count, abi::kSubsetMax);
+    return error.set(-E2BIG, "%zu subset entries: at most %zu", request_.subset_count,
+                     abi::kSubsetMax);
   }
-  if (request_.subset_count != 0 && request_.subset == nullptr) return error.set(-EINVAL, "subset is NULL");
+  if (request_.subset_count != 0 && request_.subset == nullptr)
+    return error.set(-EINVAL, "subset is NULL");
   for (std::size_t i = 0; i < request_.subset_count; ++i) {
-    if (!is_slice(request_.subset[i])) return error.set(-EINVAL, "subset entry %zu is NULL and its size is not 0", i);
+    if (!is_slice(request_.subset[i]))
+      return error.set(-EINVAL, "subset entry %zu is NULL and its size is not 0", i);
     if (request_.subset[i].size > kSubsetEntryBytesMax) {
       return error.set(-E2BIG, "subset entry %zu: names and addresses have at most %zu bytes", i,
                        kSubsetEntryBytesMax);
@@ -172,7 +192,8 @@ int PickRequest::read_fields(LastError& error) {
   }
 
   if (request_.attribute_count > abi::kAttributesMax) {
-    return error.set(-E2BIG, "%zu attributes: at most %zu", request_.attribute_count, abi::kAttributesMax);
+    return error.set(-E2BIG, "%zu attributes: at most %zu", request_.attribute_count,
+                     abi::kAttributesMax);
   }
   if (request_.attribute_stride == 0) request_.attribute_stride = sizeof(pickd_attribute);
   if (request_.attribute_count != 0 &&
@@ -186,7 +207,8 @@ int PickRequest::read_fields(LastError& error) {
       return error.set(-EINVAL, "attribute %zu has no key, or is NULL and its size is not 0", i);
     }
     if (pair.key.size > abi::kAttributeBytesMax || pair.value.size > abi::kAttributeBytesMax) {
-      return error.set(-E2BIG, "attribute %zu: key and value have at most %zu bytes", i, abi::kAttributeBytesMax);
+      return error.set(-E2BIG, "attribute %zu: key and value have at most %zu bytes", i,
+                       abi::kAttributeBytesMax);
     }
     if (::memchr(pair.key.data, 0, pair.key.size) != nullptr) {
       return error.set(-EINVAL, "the key of attribute %zu holds a NUL byte", i);
@@ -194,15 +216,17 @@ int PickRequest::read_fields(LastError& error) {
     bytes += sizeof(abi::FieldHead) + pair.key.size + 1 + pair.value.size;
   }
   if (bytes > abi::kFieldBytesMax) {
-    return error.set(-E2BIG, "the strings of the request take %zu bytes: at most %zu", bytes, abi::kFieldBytesMax);
+    return error.set(-E2BIG, "the strings of the request take %zu bytes: at most %zu", bytes,
+                     abi::kFieldBytesMax);
   }
   field_bytes_ = static_cast<std::uint32_t>(bytes);
   return 0;
 }
 
-// ---- Writing ---------------------------------------------------------------------------------------
+// ---- Writing ------------------------------------------------------------------------------------
 
-int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape& shape, LastError& error) const {
+int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape& shape,
+                       LastError& error) const {
   shape = {nullptr, 0, false, 0};
   if (prompt_.bytes != 0 || prompt_.extra_count != 0) {
     shape.algorithm = state.algorithm(prompt_.kind);
@@ -218,13 +242,14 @@ int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape
   return 0;
 }
 
-std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
-                                 std::byte* to) const {
+std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
+                                 std::uint64_t sequence, std::byte* to) const {
   abi::PickRecord record{};
   record.head.bytes = static_cast<std::uint32_t>(shape.bytes);
   record.head.type = abi::RecordType::kPick;
   record.head.flags = static_cast<std::uint8_t>(
-      ((request_.flags & PICKD_REQUEST_STREAM) != 0 ? abi::kPickStream : 0) | (shape.cut ? abi::kPickCut : 0) |
+      ((request_.flags & PICKD_REQUEST_STREAM) != 0 ? abi::kPickStream : 0) |
+      (shape.cut ? abi::kPickCut : 0) |
       ((request_.flags & PICKD_REQUEST_SUBSET) != 0 ? abi::kPickSubset : 0) |
       ((request_.flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0));
   record.head.sequence = sequence;
@@ -232,7 +257,8 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
   record.field_bytes = field_bytes_;
   record.prompt_tokens = prompt_tokens_;
   record.expected_output_tokens = request_.expected_output_tokens;
-  record.slo_ttft_ms = static_cast<float>(request_.slo_ttft_ms);  // what is no time is for the daemon to count
+  record.slo_ttft_ms =
+      static_cast<float>(request_.slo_ttft_ms);  // what is no time is for the daemon to count
   record.slo_itl_ms = static_cast<float>(request_.slo_itl_ms);
   record.priority = static_cast<std::int16_t>(request_.priority);
   record.key_algorithm = shape.algorithm == nullptr ? std::uint8_t{0} : shape.algorithm->id;
@@ -245,8 +271,8 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
     const std::uint64_t start_ns = monotonic_ns();
     const abi::KeyHasher hasher(state.hash_secret());
     const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;
-    const std::uint64_t root =
-        hasher.root(*shape.algorithm, owner.data, owner.size, request_.salt.data, request_.salt.size);
+    const std::uint64_t root = hasher.root(*shape.algorithm, owner.data, owner.size,
+                                           request_.salt.data, request_.salt.size);
     hash_prompt(hasher, *shape.algorithm, root, prompt_, shape.key_count, keys);
     hash_ns = monotonic_ns() - start_ns;
   }

@@ -27,11 +27,13 @@ class PickRequest {
   PickRequest(const PickRequest&) = delete;
   PickRequest& operator=(const PickRequest&) = delete;
 
-  // Reads and checks `request`; keeps pointers into the caller's memory. -EINVAL, -E2BIG with words.
+  // Reads and checks `request`; keeps pointers into the caller's memory. -EINVAL, -E2BIG with
+  // words.
   int read(const pickd_request* request, LastError& error);
 
   // -EPROTO when the daemon has no algorithm for this kind of prompt.
-  int shape(const StateView& state, std::uint32_t keys_max, PickShape& shape, LastError& error) const;
+  int shape(const StateView& state, std::uint32_t keys_max, PickShape& shape,
+            LastError& error) const;
 
   // Writes the record, hashing the prompt into it. Returns the nanoseconds that the hashing took.
   std::uint64_t write(const PickShape& shape, const StateView& state, std::uint64_t sequence,

@@ -8,7 +8,8 @@
 
 namespace pickd::client {
 
-static_assert(std::endian::native == std::endian::little, "blocks of token ids are hashed where they lie");
+static_assert(std::endian::native == std::endian::little,
+              "blocks of token ids are hashed where they lie");
 
 namespace {
 
@@ -17,7 +18,8 @@ constexpr std::size_t kBlockBytesMax = std::size_t{abi::kBlockTokensMax} * abi::
 // Hands out a prompt's bytes in pieces of the wanted size.
 class Cursor {
  public:
-  explicit Cursor(const Prompt& prompt) : segment_(prompt.segments), end_(segment_ + prompt.segment_count) {}
+  explicit Cursor(const Prompt& prompt)
+      : segment_(prompt.segments), end_(segment_ + prompt.segment_count) {}
 
   // The next `size` bytes: in place, or gathered in `scratch`. The prompt has that many left.
   const unsigned char* take(std::size_t size, unsigned char* scratch) {
@@ -33,7 +35,8 @@ class Cursor {
       skip_finished();
       const std::size_t left = segment_->size - at_;
       const std::size_t part = left < size - gathered ? left : size - gathered;
-      std::memcpy(scratch + gathered, static_cast<const unsigned char*>(segment_->data) + at_, part);
+      std::memcpy(scratch + gathered, static_cast<const unsigned char*>(segment_->data) + at_,
+                  part);
       gathered += part;
       at_ += part;
     }
@@ -60,12 +63,14 @@ std::uint64_t count_keys(const Prompt& prompt, const abi::KeyAlgorithm& algorith
   if (algorithm.tail == 0) return full;
   const std::uint64_t blocks = full + (prompt.bytes % algorithm.block_bytes != 0 ? 1 : 0);
   if (prompt.extra_count == 0) return blocks;
-  const std::uint64_t last = prompt.extra_offset(prompt.extra_count - 1) / algorithm.block_bytes + 1;
+  const std::uint64_t last =
+      prompt.extra_offset(prompt.extra_count - 1) / algorithm.block_bytes + 1;
   return last > blocks ? last : blocks;
 }
 
-void hash_prompt(const abi::KeyHasher& hasher, const abi::KeyAlgorithm& algorithm, std::uint64_t root,
-                 const Prompt& prompt, std::uint32_t key_count, std::uint64_t* keys) {
+void hash_prompt(const abi::KeyHasher& hasher, const abi::KeyAlgorithm& algorithm,
+                 std::uint64_t root, const Prompt& prompt, std::uint32_t key_count,
+                 std::uint64_t* keys) {
   alignas(64) unsigned char scratch[kBlockBytesMax];
   const std::size_t block_bytes = algorithm.block_bytes;
   Cursor cursor(prompt);

@@ -23,7 +23,8 @@ struct Prompt {
   std::size_t extra_stride = 0;
 
   const pickd_extra& extra(std::size_t index) const {
-    return *reinterpret_cast<const pickd_extra*>(static_cast<const char*>(extras) + index * extra_stride);
+    return *reinterpret_cast<const pickd_extra*>(static_cast<const char*>(extras) +
+                                                 index * extra_stride);
   }
   // Where an extra stands, in bytes.
   std::uint64_t extra_offset(std::size_t index) const {
@@ -32,14 +33,15 @@ struct Prompt {
   }
 };
 
-// How many keys the whole prompt has under `algorithm`: one a block, the tail included if the algorithm
-// says so. An extra that stands right at the end of the last full block makes a block of its own, without
-// bytes: "text" and "text, image" must differ.
+// How many keys the whole prompt has under `algorithm`: one a block, the tail included if the
+// algorithm says so. An extra that stands right at the end of the last full block makes a block of
+// its own, without bytes: "text" and "text, image" must differ.
 std::uint64_t count_keys(const Prompt& prompt, const abi::KeyAlgorithm& algorithm);
 
-// Writes the first `key_count` keys (at most count_keys()) of the chain that starts at `root`. A block
-// that lies in one segment is hashed where it lies; others are put together on the stack.
-void hash_prompt(const abi::KeyHasher& hasher, const abi::KeyAlgorithm& algorithm, std::uint64_t root,
-                 const Prompt& prompt, std::uint32_t key_count, std::uint64_t* keys);
+// Writes the first `key_count` keys (at most count_keys()) of the chain that starts at `root`. A
+// block that lies in one segment is hashed where it lies; others are put together on the stack.
+void hash_prompt(const abi::KeyHasher& hasher, const abi::KeyAlgorithm& algorithm,
+                 std::uint64_t root, const Prompt& prompt, std::uint32_t key_count,
+                 std::uint64_t* keys);
 
 }  // namespace pickd::client

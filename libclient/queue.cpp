@@ -50,7 +50,7 @@ int add_to_epoll(const Fd& epoll, int descriptor) {
 
 }  // namespace
 
-// ---- Channel ---------------------------------------------------------------------------------------
+// ---- Channel ------------------------------------------------------------------------------------
 
 pickd_queue::~pickd_queue() {
   if (channel_ != nullptr) Channel::close(channel_, client->connect_deadline());
@@ -68,7 +68,8 @@ void pickd_queue::abandon() {
 }
 
 int pickd_queue::open() {
-  if (const int code = pending_.make(depth); code != 0) return client->error.set(code, "out of memory");
+  if (const int code = pending_.make(depth); code != 0)
+    return client->error.set(code, "out of memory");
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   kick_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.valid() || !kick_.valid() || add_to_epoll(epoll_, kick_.get()) != 0) {
@@ -115,19 +116,21 @@ void pickd_queue::lose_channel() {
   }
   answer_bytes_ = 0;
   armed_ = false;
-  // Tells the daemon if it is there, without waiting for its word. Closing the pipe takes it out of epoll.
+  // Tells the daemon if it is there, without waiting for its word. Closing the pipe takes it out of
+  // epoll.
   Channel::close(channel_, Deadline::after_us(0));
   channel_ = nullptr;
   if (failed_ != 0) kick();
 }
 
-// Whether the daemon is gone or has closed the channel, for callers that poll without the descriptor.
+// Whether the daemon is gone or has closed the channel, for callers that poll without the
+// descriptor.
 bool pickd_queue::nobody_there() {
   if (++empty_polls_ % kEmptyPollsPerLook != 0) return channel_->session().gone();
   return channel_->pipe_hung_up();
 }
 
-// ---- Events ----------------------------------------------------------------------------------------
+// ---- Events -------------------------------------------------------------------------------------
 
 void pickd_queue::kick() {
   const std::uint64_t one = 1;
@@ -160,7 +163,7 @@ int pickd_queue::event_descriptor() {
   return epoll_.get();
 }
 
-// ---- Picks -----------------------------------------------------------------------------------------
+// ---- Picks --------------------------------------------------------------------------------------
 
 int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket) {
   if (const int code = ensure_channel(); code != 0) return code;
@@ -171,11 +174,13 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   const std::uint32_t room = answer_room(request.endpoints_max());
   // The longest answer more: padding at the wrap takes less than that.
   const std::uint64_t slack = answer_room(abi::kResultEndpointsMax);
-  if (pending_.full() || answer_bytes_ + room + slack > channel_->completions_bytes()) return -EAGAIN;
+  if (pending_.full() || answer_bytes_ + room + slack > channel_->completions_bytes())
+    return -EAGAIN;
 
   PickShape shape;
   const pickd::client::StateView& state = channel_->session().state();
-  if (const int code = request.shape(state, channel_->keys_max(), shape, client->error); code != 0) return code;
+  if (const int code = request.shape(state, channel_->keys_max(), shape, client->error); code != 0)
+    return code;
   std::byte* to = channel_->submissions().reserve(shape.bytes, Channel::kCancelRoom);
   if (to == nullptr) {
     if (!channel_->broken()) return -EAGAIN;
@@ -205,7 +210,8 @@ void pickd_queue::forget(Pending* pending) {
 }
 
 // True when `record` was an answer that somebody waits for.
-bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& result, std::uint64_t* user_data) {
+bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& result,
+                              std::uint64_t* user_data) {
   Pending* pending =
       record.head.type == abi::RecordType::kPick ? pending_.find(record.head.sequence) : nullptr;
   if (pending == nullptr || pending->state == PendingState::kFailed) {
@@ -218,7 +224,8 @@ bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& resu
     channel_->completions().take();
     if (pending->cancel_position != 0) {
       forget(pending);
-    } else if (!pending->answered) {  // kept until its cancel record is written: it reserved something
+    } else if (!pending
+                    ->answered) {  // kept until its cancel record is written: it reserved something
       pending->answered = true;
       answer_bytes_ -= pending->answer_bytes;
     }
@@ -272,7 +279,7 @@ int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
   }
 }
 
-// ---- Cancelling ------------------------------------------------------------------------------------
+// ---- Cancelling ---------------------------------------------------------------------------------
 
 int pickd_queue::cancel(std::uint64_t sequence) {
   Pending* pending = pending_.find(sequence);
@@ -296,9 +303,9 @@ void pickd_queue::write_cancels() {
   }
 }
 
-// A cancelled pick may never be answered. Once the daemon has taken its cancel record and the ring of
-// answers is empty, none can come any more: the daemon takes a record only after it has answered those
-// before it.
+// A cancelled pick may never be answered. Once the daemon has taken its cancel record and the ring
+// of answers is empty, none can come any more: the daemon takes a record only after it has answered
+// those before it.
 void pickd_queue::forget_consumed_cancels() {
   const std::uint64_t consumed = channel_->submissions().consumed();
   if (!channel_->completions().empty()) return;
@@ -322,7 +329,7 @@ int pickd_queue::report(const ReportRequest& request) {
   return 0;
 }
 
-// ---- The C functions -------------------------------------------------------------------------------
+// ---- The C functions ----------------------------------------------------------------------------
 
 extern "C" {
 

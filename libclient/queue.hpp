@@ -1,10 +1,10 @@
 // The queue behind pickd_queue: a channel of its own for an event loop. One thread at a time.
 //
-// Answers never overflow the completion ring: a pick is submitted only when the ring has room for the
-// longest answers of all that are outstanding.
+// Answers never overflow the completion ring: a pick is submitted only when the ring has room for
+// the longest answers of all that are outstanding.
 //
-// The event descriptor is an epoll descriptor that holds the channel's pipe, so its number outlives the
-// channel; and an eventfd of this process, for what the daemon does not ring about.
+// The event descriptor is an epoll descriptor that holds the channel's pipe, so its number outlives
+// the channel; and an eventfd of this process, for what the daemon does not ring about.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,15 @@
 #include "libclient/report_request.hpp"
 
 struct pickd_queue {
-  explicit pickd_queue(pickd_client* owner, std::uint32_t depth_wanted) : client(owner), depth(depth_wanted) {}
+  explicit pickd_queue(pickd_client* owner, std::uint32_t depth_wanted)
+      : client(owner), depth(depth_wanted) {}
   pickd_queue(const pickd_queue&) = delete;
   pickd_queue& operator=(const pickd_queue&) = delete;
   ~pickd_queue();
 
   int open();
-  int submit(const pickd::client::PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket);
+  int submit(const pickd::client::PickRequest& request, std::uint64_t user_data,
+             pickd_ticket* ticket);
   int poll(pickd_result& result, std::uint64_t* user_data);
   int cancel(std::uint64_t sequence);
   int report(const pickd::client::ReportRequest& request);
@@ -35,7 +37,8 @@ struct pickd_queue {
  private:
   int ensure_channel();
   void lose_channel();
-  bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result, std::uint64_t* user_data);
+  bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result,
+                   std::uint64_t* user_data);
   int take_failed(pickd_result& result, std::uint64_t* user_data);
   void forget(pickd::client::Pending* pending);
   void write_cancels();
@@ -50,12 +53,12 @@ struct pickd_queue {
   pickd::client::PendingTable pending_;
   pickd::client::Fd epoll_;
   pickd::client::Fd kick_;
-  std::uint64_t answer_bytes_ = 0;    // room that outstanding answers may take
-  std::uint32_t failed_ = 0;          // entries in state kFailed: the oldest ones
-  std::uint32_t cancelled_ = 0;       // entries in state kCancelled
+  std::uint64_t answer_bytes_ = 0;  // room that outstanding answers may take
+  std::uint32_t failed_ = 0;        // entries in state kFailed: the oldest ones
+  std::uint32_t cancelled_ = 0;     // entries in state kCancelled
   std::uint32_t empty_polls_ = 0;
-  bool armed_ = false;         // the daemon was asked to write to the pipe
-  bool pipe_closed_ = false;   // and has closed it
+  bool armed_ = false;        // the daemon was asked to write to the pipe
+  bool pipe_closed_ = false;  // and has closed it
   bool kicked_ = false;
   bool wants_events_ = false;  // the event descriptor was asked for: an empty poll() must arm
 };

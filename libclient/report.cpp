@@ -17,19 +17,22 @@ namespace pickd::client {
 
 int ReportRequest::read(const pickd_report_info* report, LastError& error) {
   if (const int code = read_sized(report, sizeof(pickd_report_info), &report_); code != 0) {
-    return error.set(code, code == -EINVAL ? "struct_size of the report is too small: use PICKD_REPORT_INIT"
-                                           : "the report sets an option that this library does not know");
+    return error.set(code, code == -EINVAL
+                               ? "struct_size of the report is too small: use PICKD_REPORT_INIT"
+                               : "the report sets an option that this library does not know");
   }
   const int kind = static_cast<int>(report_.kind);
   if (kind < PICKD_REPORT_FIRST_TOKEN || kind > PICKD_REPORT_CANCELLED) {
-    return error.set(-EINVAL, "report kind %d: 1 to %d", kind, static_cast<int>(PICKD_REPORT_CANCELLED));
+    return error.set(-EINVAL, "report kind %d: 1 to %d", kind,
+                     static_cast<int>(PICKD_REPORT_CANCELLED));
   }
   const bool moves = report_.kind == PICKD_REPORT_FALLBACK;
   if (moves != (report_.endpoint.size != 0) || (moves && report_.endpoint.data == nullptr)) {
     return error.set(-EINVAL, "a report of kind FALLBACK names an endpoint, others do not");
   }
   if (report_.endpoint.size > abi::kEndpointNameBytesMax) {
-    return error.set(-E2BIG, "the endpoint of a report has at most %zu bytes", abi::kEndpointNameBytesMax);
+    return error.set(-E2BIG, "the endpoint of a report has at most %zu bytes",
+                     abi::kEndpointNameBytesMax);
   }
   return 0;
 }
@@ -48,7 +51,8 @@ void ReportRequest::write(std::uint64_t sequence, bool answer, std::byte* to) co
   record.cached_tokens = report_.cached_tokens;
   record.output_tokens = report_.output_tokens;
   ::memcpy(to, &record, sizeof record);
-  if (report_.endpoint.size != 0) ::memcpy(to + sizeof record, report_.endpoint.data, report_.endpoint.size);
+  if (report_.endpoint.size != 0)
+    ::memcpy(to + sizeof record, report_.endpoint.data, report_.endpoint.size);
 }
 
 }  // namespace pickd::client
@@ -92,7 +96,8 @@ int report_and_wait(pickd_client& client, Channel& channel, const ReportRequest&
 
 }  // namespace
 
-extern "C" int pickd_report(pickd_client* client, const pickd_report_info* report, int64_t timeout_us) {
+extern "C" int pickd_report(pickd_client* client, const pickd_report_info* report,
+                            int64_t timeout_us) {
   if (client == nullptr || report == nullptr) return -EINVAL;
   if (client->fork.in_child()) return -EOWNERDEAD;
   if (timeout_us < 0) return client->error.set(-EINVAL, "timeout_us is negative");
@@ -104,10 +109,12 @@ extern "C" int pickd_report(pickd_client* client, const pickd_report_info* repor
   int code = -ENOTCONN;
   for (int round = 0; round < 2 && code == -ENOTCONN; ++round) {
     Channel* channel = nullptr;
-    code = wait ? client->acquire(deadline, &channel)
-                : client->acquire(client->connect_deadline(), &channel, pickd_client::WhenBusy::kFail);
+    code =
+        wait ? client->acquire(deadline, &channel)
+             : client->acquire(client->connect_deadline(), &channel, pickd_client::WhenBusy::kFail);
     if (code != 0) return code;
-    code = wait ? report_and_wait(*client, *channel, checked, deadline) : hand_over(*client, *channel, checked);
+    code = wait ? report_and_wait(*client, *channel, checked, deadline)
+                : hand_over(*client, *channel, checked);
     client->release(channel);
   }
   return code;

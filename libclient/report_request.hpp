@@ -12,7 +12,8 @@ namespace pickd::client {
 
 class ReportRequest {
  public:
-  // Reads and checks; keeps a pointer to the endpoint's name in the caller's memory. -EINVAL, -E2BIG.
+  // Reads and checks; keeps a pointer to the endpoint's name in the caller's memory. -EINVAL,
+  // -E2BIG.
   int read(const pickd_report_info* report, LastError& error);
   std::uint64_t bytes() const { return sizeof(abi::ReportRecord) + report_.endpoint.size; }
   // `answer`: the daemon is to answer with a ReportedRecord of this sequence.

@@ -26,7 +26,8 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
   // One copy out of shared memory; everything below looks at the copy.
   alignas(8) std::byte bytes[pickd::client::picked_bytes_max(abi::kResultEndpointsMax)];
   const std::size_t size = record.head.bytes;
-  if (record.head.type != abi::RecordType::kPick || size < sizeof(abi::PickedRecord) || size > sizeof bytes) {
+  if (record.head.type != abi::RecordType::kPick || size < sizeof(abi::PickedRecord) ||
+      size > sizeof bytes) {
     return fail(-EPROTO);
   }
   ::memcpy(bytes, record.data, size);
@@ -42,7 +43,8 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
   }
   endpoint_count = picked.endpoint_count;
   const std::byte* endpoints_at = bytes + sizeof picked;
-  if (!take_endpoints(endpoints_at, endpoints_at + endpoints_bytes, picked.text_bytes)) return fail(-EPROTO);
+  if (!take_endpoints(endpoints_at, endpoints_at + endpoints_bytes, picked.text_bytes))
+    return fail(-EPROTO);
 
   status = 0;
   reason = static_cast<pickd_reason>(picked.reason);
@@ -92,7 +94,9 @@ pickd_result* pickd_result_new(void) {
 
 void pickd_result_free(pickd_result* result) { pickd::client::destroy_object(result); }
 
-int pickd_result_status(const pickd_result* result) { return result == nullptr ? -EINVAL : result->status; }
+int pickd_result_status(const pickd_result* result) {
+  return result == nullptr ? -EINVAL : result->status;
+}
 
 pickd_ticket pickd_result_ticket(const pickd_result* result) {
   return result == nullptr ? pickd_ticket{0, 0} : result->ticket;
@@ -102,7 +106,9 @@ pickd_reason pickd_result_reason(const pickd_result* result) {
   return result == nullptr ? PICKD_REASON_NONE : result->reason;
 }
 
-uint32_t pickd_result_flags(const pickd_result* result) { return result == nullptr ? 0 : result->flags; }
+uint32_t pickd_result_flags(const pickd_result* result) {
+  return result == nullptr ? 0 : result->flags;
+}
 
 size_t pickd_result_endpoint_count(const pickd_result* result) {
   return result == nullptr ? 0 : result->endpoint_count;
@@ -129,7 +135,8 @@ uint32_t pickd_result_match_tokens(const pickd_result* result, size_t index) {
 }
 
 double pickd_result_score(const pickd_result* result, size_t index) {
-  if (result == nullptr || index >= result->endpoint_count) return std::numeric_limits<double>::quiet_NaN();
+  if (result == nullptr || index >= result->endpoint_count)
+    return std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(result->endpoints[index].score);
 }
 
@@ -138,13 +145,17 @@ uint32_t pickd_result_prompt_tokens(const pickd_result* result) {
 }
 
 double pickd_result_ttft_ms(const pickd_result* result) {
-  return result == nullptr ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(result->ttft_ms);
+  return result == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : static_cast<double>(result->ttft_ms);
 }
 
 double pickd_result_itl_ms(const pickd_result* result) {
-  return result == nullptr ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(result->itl_ms);
+  return result == nullptr ? std::numeric_limits<double>::quiet_NaN()
+                           : static_cast<double>(result->itl_ms);
 }
 
-uint64_t pickd_result_hash_ns(const pickd_result* result) { return result == nullptr ? 0 : result->hash_ns; }
+uint64_t pickd_result_hash_ns(const pickd_result* result) {
+  return result == nullptr ? 0 : result->hash_ns;
+}
 
 }  // extern "C"

@@ -34,12 +34,13 @@ struct pickd_result {
 
   // Empty, with this status. Returns it.
   int fail(int code);
-  // Takes a PickedRecord out of the completion ring. Returns its status, or -EPROTO when it does not
-  // hold together.
+  // Takes a PickedRecord out of the completion ring. Returns its status, or -EPROTO when it does
+  // not hold together.
   int fill(const pickd::client::CompletionRecord& record);
 
  private:
-  bool take_endpoints(const std::byte* endpoints_at, const std::byte* text_at, std::size_t text_bytes);
+  bool take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
+                      std::size_t text_bytes);
 };
 
 namespace pickd::client {
@@ -47,7 +48,8 @@ namespace pickd::client {
 // The longest PickedRecord that answers a pick which asked for `endpoints_max`.
 constexpr std::uint64_t picked_bytes_max(std::uint32_t endpoints_max) {
   return sizeof(abi::PickedRecord) +
-         endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax + abi::kEndpointAddressBytesMax);
+         endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +
+                          abi::kEndpointAddressBytesMax);
 }
 
 }  // namespace pickd::client

@@ -1,13 +1,13 @@
-// The client's ends of a channel's two rings. The layout is abi/channel_layout.hpp; who sleeps and who
-// wakes whom is channel.hpp's business.
+// The client's ends of a channel's two rings. The layout is abi/channel_layout.hpp; who sleeps and
+// who wakes whom is channel.hpp's business.
 //
 //   submissions   ....[record][record][padding ]|[record]....      written by this side
 //                     head (daemon)              wrap     tail (this side)
 //   completions   ....[record][record]....                        read by this side
 //                     head (this side)  tail (daemon)
 //
-// Nothing in the shared memory is believed: indices and lengths are loaded once, checked, and a channel
-// that breaks the rules is reported as broken.
+// Nothing in the shared memory is believed: indices and lengths are loaded once, checked, and a
+// channel that breaks the rules is reported as broken.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ class SubmissionWriter {
     if (tail_ % abi::kRingUnitBytes != 0) broken_ = true;
   }
 
-  // Room for a record of `bytes`, contiguous, with `spare` bytes left behind it, or nullptr when the ring
-  // is full (or broken()). Until publish() the daemon sees nothing of it.
+  // Room for a record of `bytes`, contiguous, with `spare` bytes left behind it, or nullptr when
+  // the ring is full (or broken()). Until publish() the daemon sees nothing of it.
   std::byte* reserve(std::uint64_t bytes, std::uint64_t spare) {
     const std::uint64_t need = abi::ring_units_bytes(bytes);
     const std::uint64_t at = tail_ & (ring_bytes_ - 1);
@@ -44,7 +44,8 @@ class SubmissionWriter {
     const std::uint64_t padding = to_end < need ? to_end : 0;
     if (!has_room(padding + need + spare)) return nullptr;
     if (padding != 0) {
-      const abi::RecordHead head{static_cast<std::uint32_t>(padding), abi::RecordType::kPadding, 0, 0, 0};
+      const abi::RecordHead head{static_cast<std::uint32_t>(padding), abi::RecordType::kPadding, 0,
+                                 0, 0};
       std::memcpy(ring_ + at, &head, sizeof head);
     }
     reserved_tail_ = tail_ + padding + need;
@@ -74,11 +75,12 @@ class SubmissionWriter {
     return !broken_ && ring_bytes_ - (tail_ - head_) >= bytes;
   }
 
-  // Partner: the worker's release store of submissions_head after it has copied the record: what this
-  // side writes there next cannot reach that copy.
+  // Partner: the worker's release store of submissions_head after it has copied the record: what
+  // this side writes there next cannot reach that copy.
   void load_head() {
     const std::uint64_t head = shared_head_->load(std::memory_order_acquire);
-    if (tail_ - head > ring_bytes_ || head - head_ > tail_ - head_ || head % abi::kRingUnitBytes != 0) {
+    if (tail_ - head > ring_bytes_ || head - head_ > tail_ - head_ ||
+        head % abi::kRingUnitBytes != 0) {
       broken_ = true;
       return;
     }
@@ -105,7 +107,8 @@ enum class ReadOutcome { kNone, kRecord, kBroken };
 
 class CompletionReader {
  public:
-  void attach(const std::byte* ring, std::uint64_t ring_bytes, std::atomic<std::uint64_t>* shared_head,
+  void attach(const std::byte* ring, std::uint64_t ring_bytes,
+              std::atomic<std::uint64_t>* shared_head,
               const std::atomic<std::uint64_t>* shared_tail) {
     ring_ = ring;
     ring_bytes_ = ring_bytes;
@@ -124,7 +127,8 @@ class CompletionReader {
       const std::uint64_t at = head_ & (ring_bytes_ - 1);
       load_record_head(ring_ + at, record.head);
       const std::uint64_t units = abi::ring_units_bytes(record.head.bytes);
-      if (record.head.bytes < sizeof(abi::RecordHead) || units > tail_ - head_ || units > ring_bytes_ - at) {
+      if (record.head.bytes < sizeof(abi::RecordHead) || units > tail_ - head_ ||
+          units > ring_bytes_ - at) {
         broken_ = true;
         return ReadOutcome::kBroken;
       }
@@ -144,11 +148,12 @@ class CompletionReader {
     shared_head_->store(head_, std::memory_order_release);
   }
 
-  // Looks at the daemon's index. Partner: the worker's store of completions_tail (kAnnounceStore) after
-  // it has written the record. Also the "check" half of the sleep protocol.
+  // Looks at the daemon's index. Partner: the worker's store of completions_tail (kAnnounceStore)
+  // after it has written the record. Also the "check" half of the sleep protocol.
   bool empty() {
     const std::uint64_t tail = shared_tail_->load(abi::kCheckLoad);
-    if (tail - head_ > ring_bytes_ || tail - head_ < tail_ - head_ || tail % abi::kRingUnitBytes != 0) {
+    if (tail - head_ > ring_bytes_ || tail - head_ < tail_ - head_ ||
+        tail % abi::kRingUnitBytes != 0) {
       broken_ = true;
       return true;
     }

@@ -1,8 +1,9 @@
-// The few symbols that the compiler and FlatBuffers' headers take from a C++ runtime, on top of libc.
+// The few symbols that the compiler and FlatBuffers' headers take from a C++ runtime, on top of
+// libc.
 //
-// The version script of libpickd.so and the list of kept symbols of libpickd.a make them local, so that no
-// user's program gets its operators from here. The test build leaves this file out: there the real
-// runtime (or a sanitizer's) is linked.
+// The version script of libpickd.so and the list of kept symbols of libpickd.a make them local, so
+// that no user's program gets its operators from here. The test build leaves this file out: there
+// the real runtime (or a sanitizer's) is linked.
 #include <stdlib.h>
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Session: one life of the connection to one daemon: control socket, hello, mapped state segment.
 //
-// A reconnect makes a new Session; channels hold a reference on theirs, so that a pick that is under way
-// keeps its mappings until it ends.
+// A reconnect makes a new Session; channels hold a reference on theirs, so that a pick that is
+// under way keeps its mappings until it ends.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ struct Identity {
 class Session {
  public:
   // Connects, says hello, maps the state segment. On failure the error value, with words.
-  static int open(const Identity& identity, const Deadline& deadline, LastError& error, Session** session);
+  static int open(const Identity& identity, const Deadline& deadline, LastError& error,
+                  Session** session);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   // Acquire-release: whoever drops the last reference sees what the others did with the session.
@@ -43,9 +44,10 @@ class Session {
   std::uint32_t keys_max() const { return keys_max_; }  // granted
   const char* daemon_version() const { return daemon_version_; }
 
-  // For calls that do not wait, and so would not notice a hang-up: asks the kernel, but only when the
-  // state segment gives a reason to. A daemon that was started again writes a new epoch into the file it
-  // took over; one that made a new file marks the old one; one that is just gone stops its heartbeat.
+  // For calls that do not wait, and so would not notice a hang-up: asks the kernel, but only when
+  // the state segment gives a reason to. A daemon that was started again writes a new epoch into
+  // the file it took over; one that made a new file marks the old one; one that is just gone stops
+  // its heartbeat.
   bool gone() {
     if (connection_.dead()) return true;
     const std::uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);

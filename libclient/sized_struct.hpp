@@ -1,5 +1,5 @@
-// Reading the structs of pickd.h that begin with their own size: a caller may be built against an older
-// or a newer header than this library.
+// Reading the structs of pickd.h that begin with their own size: a caller may be built against an
+// older or a newer header than this library.
 #pragma once
 
 #include <errno.h>
@@ -13,7 +13,8 @@ namespace pickd::client {
 inline constexpr std::size_t kStructBytesMax = 4096;
 
 // Copies what both sides know. What only the caller knows must be zero, or an option would be lost.
-// -EINVAL: shorter than the first version of the struct. -E2BIG: a field that this library lacks is set.
+// -EINVAL: shorter than the first version of the struct. -E2BIG: a field that this library lacks is
+// set.
 template <typename T>
 int read_sized(const T* in, std::size_t first_version_bytes, T* out) {
   const std::size_t size = in->struct_size;

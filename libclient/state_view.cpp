@@ -10,11 +10,13 @@
 
 namespace pickd::client {
 
-int check_segment(const abi::SegmentHeader& segment, std::uint64_t magic, std::uint64_t header_bytes_min,
-                  std::uint64_t file_bytes, LastError& error) {
-  // Partner: the daemon stores `version` last with release; everything read below was stored before.
+int check_segment(const abi::SegmentHeader& segment, std::uint64_t magic,
+                  std::uint64_t header_bytes_min, std::uint64_t file_bytes, LastError& error) {
+  // Partner: the daemon stores `version` last with release; everything read below was stored
+  // before.
   const std::uint64_t version = segment.version.load(std::memory_order_acquire);
-  if (version == 0) return error.set(-EPROTO, "the daemon handed out a segment that is still being filled");
+  if (version == 0)
+    return error.set(-EPROTO, "the daemon handed out a segment that is still being filled");
   if (segment.magic != magic || segment.byte_order_mark != abi::kByteOrderMark) {
     return error.set(-EPROTO, "the daemon handed out a segment with a wrong magic or byte order");
   }
@@ -65,7 +67,8 @@ int StateView::map(Fd descriptor, LastError& error) {
 }
 
 int StateView::check(LastError& error) {
-  if (const int code = check_segment(header_->segment, abi::kStateMagic, sizeof(abi::StateHeader), bytes_, error);
+  if (const int code = check_segment(header_->segment, abi::kStateMagic, sizeof(abi::StateHeader),
+                                     bytes_, error);
       code != 0) {
     return code;
   }
@@ -79,7 +82,8 @@ int StateView::check(LastError& error) {
   if (block_tokens_ < abi::kBlockTokensMin || block_tokens_ > abi::kBlockTokensMax ||
       keys_max_ < abi::kKeysMin || keys_max_ > abi::kKeysMax || workers_ == 0 ||
       workers_ > abi::kWorkersMax) {
-    return error.set(-EPROTO, "state header: block_tokens %u, keys_max %u or workers %u is out of range",
+    return error.set(-EPROTO,
+                     "state header: block_tokens %u, keys_max %u or workers %u is out of range",
                      block_tokens_, keys_max_, workers_);
   }
   const std::uint64_t words_bytes = abi::kWorkersMax * sizeof(abi::WorkerWord);
@@ -87,11 +91,13 @@ int StateView::check(LastError& error) {
       bytes_ - words_offset < words_bytes) {
     return error.set(-EPROTO, "state header: the worker words lie outside the segment");
   }
-  worker_words_ = reinterpret_cast<const abi::WorkerWord*>(static_cast<const char*>(base_) + words_offset);
+  worker_words_ =
+      reinterpret_cast<const abi::WorkerWord*>(static_cast<const char*>(base_) + words_offset);
   for (const abi::KeyAlgorithm& entry : algorithms_) {
     if (entry.id != 0 && entry.block_bytes != block_tokens_ * abi::kBytesPerToken) {
       return error.set(-EPROTO, "state header: key algorithm %u has blocks of %u bytes, not %zu",
-                       unsigned{entry.id}, entry.block_bytes, std::size_t{block_tokens_} * abi::kBytesPerToken);
+                       unsigned{entry.id}, entry.block_bytes,
+                       std::size_t{block_tokens_} * abi::kBytesPerToken);
     }
   }
   return 0;

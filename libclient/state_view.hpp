@@ -1,7 +1,8 @@
 // StateView: the daemon's state segment, mapped read-only and checked.
 //
-// Nothing here writes. What is fixed when the file is made (sizes, the hash secret, key algorithms) is
-// copied once and used from the copy, so that a broken daemon cannot make this library read out of bounds.
+// Nothing here writes. What is fixed when the file is made (sizes, the hash secret, key algorithms)
+// is copied once and used from the copy, so that a broken daemon cannot make this library read out
+// of bounds.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@ class StateView {
   StateView& operator=(const StateView&) = delete;
   ~StateView();
 
-  // Maps and checks; the descriptor is not needed afterwards. -EPROTO: not a state segment of a sane
-  // shape. -EPROTONOSUPPORT: another layout. Else a negative errno.
+  // Maps and checks; the descriptor is not needed afterwards. -EPROTO: not a state segment of a
+  // sane shape. -EPROTONOSUPPORT: another layout. Else a negative errno.
   int map(Fd descriptor, LastError& error);
   // Lets go of the mapping without unmapping it: for a forked child, where it does not exist.
   void abandon() { base_ = nullptr; }
@@ -40,10 +41,14 @@ class StateView {
     return worker_words_[worker].asleep.load(abi::kCheckLoad) != 0;
   }
   // CLOCK_BOOTTIME of the daemon's last sign of life; its maintenance thread stores it.
-  std::uint64_t heartbeat_ns() const { return header_->heartbeat_ns.load(std::memory_order_relaxed); }
-  // Which life of the daemon writes this file. Not an atomic in the layout: it changes once a start, and
-  // a hint is all that is made of it.
-  std::uint64_t daemon_epoch() const { return __atomic_load_n(&header_->segment.daemon_epoch, __ATOMIC_RELAXED); }
+  std::uint64_t heartbeat_ns() const {
+    return header_->heartbeat_ns.load(std::memory_order_relaxed);
+  }
+  // Which life of the daemon writes this file. Not an atomic in the layout: it changes once a
+  // start, and a hint is all that is made of it.
+  std::uint64_t daemon_epoch() const {
+    return __atomic_load_n(&header_->segment.daemon_epoch, __ATOMIC_RELAXED);
+  }
   // Whether another file took this one's place. Relaxed: a hint; the kernel is asked next.
   bool superseded() const { return header_->superseded.load(std::memory_order_relaxed) != 0; }
 
@@ -61,9 +66,10 @@ class StateView {
   std::uint8_t hash_secret_[abi::kHashSecretBytes] = {};
 };
 
-// Checks the first 64 bytes of any segment: magic, byte order, layout, features, sizes. 0, -EPROTO or
+// Checks the first 64 bytes of any segment: magic, byte order, layout, features, sizes. 0, -EPROTO
+// or
 // -EPROTONOSUPPORT, with words.
-int check_segment(const abi::SegmentHeader& segment, std::uint64_t magic, std::uint64_t header_bytes_min,
-                  std::uint64_t file_bytes, LastError& error);
+int check_segment(const abi::SegmentHeader& segment, std::uint64_t magic,
+                  std::uint64_t header_bytes_min, std::uint64_t file_bytes, LastError& error);
 
 }  // namespace pickd::client
