@@ -183,13 +183,14 @@ std::uint64_t Reservations::holder(Ticket ticket) const {
   return slot == nullptr ? 0 : slot->endpoint.load(kRelaxed);
 }
 
-std::uint32_t Reservations::release_client(std::uint64_t client, std::uint64_t after_sequence) {
+std::uint32_t Reservations::release_client(std::uint64_t client, std::uint32_t uid,
+                                           std::uint64_t after_sequence) {
   std::uint32_t released = 0;
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     abi::Reservation& slot = slots_[at];
     const std::uint64_t state = slot.state.load(std::memory_order_acquire);
     if (state_of(state) != abi::ReservationState::kHeld || slot.client.load(kRelaxed) != client) continue;
-    if (slot.sequence.load(kRelaxed) <= after_sequence) continue;
+    if (uid_of(slot.owner.load(kRelaxed)) != uid || slot.sequence.load(kRelaxed) <= after_sequence) continue;
     if (release(slot, state)) ++released;
   }
   return released;

@@ -60,8 +60,8 @@ class Reservations {
   // The handle a live ticket holds; 0 when there is none.
   std::uint64_t holder(Ticket ticket) const;
 
-  // Ends every reservation of a client; with `after_sequence` only those of later sequences.
-  std::uint32_t release_client(std::uint64_t client, std::uint64_t after_sequence = 0);
+  // Ends every reservation of a client of this uid; with `after_sequence` only those of later sequences.
+  std::uint32_t release_client(std::uint64_t client, std::uint32_t uid, std::uint64_t after_sequence = 0);
 
   // Ends reservations older than `lease_ticks` among `count` slots from `*cursor`, which moves on.
   std::uint32_t expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,

@@ -1,0 +1,242 @@
+#include "daemon/control/control_server.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "daemon/base/clock.hpp"
+#include "daemon/base/log.hpp"
+#include "daemon/net/unix_socket.hpp"
+#include "daemon/state/instance_lock.hpp"
+
+namespace pickd::control {
+
+namespace {
+
+constexpr int kPacketsAtOnce = 16;  // of one client before the next has its turn
+
+}  // namespace
+
+ControlServer::ControlServer(const config::Config& config) : config_(config) {}
+
+base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config::Config& config,
+                                                                   bool virtual_clock) {
+  std::unique_ptr<ControlServer> server(new ControlServer(config));
+  auto socket_lock = state::take_instance_lock(config.listen.socket, "listen.socket");
+  if (!socket_lock) return socket_lock.error();
+  server->socket_lock_ = std::move(*socket_lock);
+  auto state_lock = state::take_instance_lock(config.state.path, "state.path");
+  if (!state_lock) return state_lock.error();
+  server->state_lock_ = std::move(*state_lock);
+
+  auto reactor = net::make_epoll_reactor();
+  if (!reactor) return reactor.error();
+  server->reactor_ = std::move(*reactor);
+
+  ControlServer* self = server.get();
+  auto room = EngineRoom::create(config, virtual_clock, [self](std::uint32_t channel, bool broken) {
+    {
+      const std::lock_guard lock(self->gone_mutex_);
+      self->gone_.emplace_back(channel, broken);
+    }
+    self->reactor_->wake();
+  });
+  if (!room) return room.error();
+  server->room_ = std::move(*room);
+  server->counters_ =
+      std::make_unique<state::Counters>(server->room_->segment().counters(state::kControlRow));
+  server->channels_of_worker_.resize(server->room_->worker_count());
+  server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
+
+  auto listener = net::listen_unix(config.listen.socket, static_cast<std::uint32_t>(config.listen.mode),
+                                   config.listen.group);
+  if (!listener) return listener.error();
+  server->listener_ = std::move(*listener);
+  auto watched = server->reactor_->watch(server->listener_.get(), net::kReadable,
+                                         [self](std::uint32_t) { self->accept_clients(); });
+  if (!watched) return watched.error();
+  server->started_ns_ = base::monotonic_ns();
+  server->room_->start();
+  return server;
+}
+
+ControlServer::~ControlServer() {
+  if (listener_.valid()) {
+    // Only while the lock is held: another daemon's socket may stand there afterwards.
+    ::unlink(config_.listen.socket.c_str());
+  }
+  room_.reset();  // workers call back into this object until they are joined
+}
+
+void ControlServer::run() { reactor_->run(); }
+void ControlServer::stop() { reactor_->stop(); }
+
+bool ControlServer::may_connect(std::uint32_t uid) const {
+  const auto& allowed = config_.listen.allowed_uids;
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end() || is_admin(uid);
+}
+
+bool ControlServer::is_admin(std::uint32_t uid) const {
+  if (!config_.listen.admin_uids) return uid == 0 || uid == ::geteuid();
+  const auto& admins = *config_.listen.admin_uids;
+  return std::find(admins.begin(), admins.end(), uid) != admins.end();
+}
+
+void ControlServer::accept_clients() {
+  while (true) {
+    auto socket = net::accept_unix(listener_.get());
+    if (!socket) {
+      spdlog::warn("control: {}", socket.error().text);
+      return;
+    }
+    if (!socket->valid()) return;
+    open_session(std::move(*socket));
+  }
+}
+
+void ControlServer::open_session(base::Fd socket) {
+  auto peer = net::peer_of(socket.get());
+  if (!peer) return;
+  if (!may_connect(peer->uid) || sessions_.size() >= config_.listen.clients_max) {
+    counters_->add(abi::Counter::control_refused);
+    Session refused;
+    refused.socket = std::move(socket);
+    const bool full = may_connect(peer->uid);
+    return send_outcome(refused, 0, full ? -EMFILE : -EPERM,
+                        full ? "the daemon has all the clients it may have; listen.clients_max limits them"
+                             : "uid " + std::to_string(peer->uid) +
+                                   " may not connect; listen.allowed_uids lists who may");
+  }
+  const std::uint64_t id = ++next_session_;
+  Session& session = sessions_[id];
+  session.id = id;
+  session.socket = std::move(socket);
+  session.peer = *peer;
+  session.admin = is_admin(peer->uid);
+  session.process = net::open_pidfd(peer->pid);
+  counters_->add(abi::Counter::clients_connected);
+  auto watched = reactor_->watch(session.socket.get(), net::kReadable,
+                                 [this, id](std::uint32_t) { read_session(id); });
+  if (watched.ok() && session.process.valid()) {
+    // A child that the client forked keeps the socket open; the pidfd tells that the client itself ended.
+    watched = reactor_->watch(session.process.get(), net::kReadable, [this, id](std::uint32_t) {
+      if (const auto at = sessions_.find(id); at != sessions_.end()) end_session(at->second, "its process ended");
+    });
+  }
+  if (!watched) {
+    spdlog::warn("control: {}", watched.error().text);
+    end_session(session, "it cannot be watched");
+  }
+}
+
+void ControlServer::read_session(std::uint64_t id) {
+  for (int count = 0; count < kPacketsAtOnce; ++count) {
+    const auto at = sessions_.find(id);
+    if (at == sessions_.end() || at->second.ended) return;
+    Session& session = at->second;
+    const net::Packet packet = net::receive_packet(session.socket.get(), abi::kControlMessageBytesMax);
+    if (packet.again) return;
+    if (packet.end) return end_session(session, "it hung up");
+    const fb::Message* message = packet.broken ? nullptr : verify_message(packet.bytes);
+    if (message == nullptr) {
+      counters_->add(abi::Counter::control_malformed);
+      return end_session(session, "it broke the protocol");
+    }
+    dispatch(session, *message);
+  }
+}
+
+void ControlServer::end_session(Session& session, const char* why) {
+  if (session.ended) return;
+  session.ended = true;
+  // A client that closes in order closes its channels first.
+  if (!session.channels.empty()) counters_->add(abi::Counter::clients_died);
+  spdlog::debug("client {} \"{}\" pid {}: {}", session.id, session.name, session.peer.pid, why);
+  reactor_->unwatch(session.socket.get());
+  if (session.process.valid()) reactor_->unwatch(session.process.get());
+  session.socket.reset();
+  session.process.reset();
+  for (const std::uint32_t channel : session.channels) {
+    room_->worker(channels_[channel].worker).remove(channel);
+  }
+  session.channels.clear();
+  const std::uint64_t id = session.id;
+  const bool held = std::any_of(channels_.begin(), channels_.end(),
+                                [id](const auto& channel) { return channel.second.session == id; });
+  if (!held) finish_session(id);
+}
+
+// Its channels have left the workers, so nothing can be reserved for it any more: what is left is freed.
+void ControlServer::finish_session(std::uint64_t id) {
+  const auto at = sessions_.find(id);
+  const Session& session = at->second;
+  const bool again = std::any_of(sessions_.begin(), sessions_.end(), [&session](const auto& other) {
+    return other.first != session.id && !other.second.ended && other.second.client == session.client &&
+           other.second.peer.uid == session.peer.uid;
+  });
+  if (session.greeted && !again) {  // again: the same client has connected anew and goes on
+    const std::uint32_t released =
+        room_->reservations().release_client(session.client, session.peer.uid);
+    counters_->add(abi::Counter::reservations_released_dead, released);
+  }
+  sessions_.erase(at);
+}
+
+void ControlServer::take_gone_channels() {
+  std::vector<std::pair<std::uint32_t, bool>> gone;
+  {
+    const std::lock_guard lock(gone_mutex_);
+    gone.swap(gone_);
+  }
+  for (const auto& [channel, broken] : gone) {
+    const auto at = channels_.find(channel);
+    if (at == channels_.end()) continue;
+    const std::uint64_t id = at->second.session;
+    --channels_of_worker_[at->second.worker];
+    channels_.erase(at);
+    const auto session = sessions_.find(id);
+    if (session == sessions_.end()) continue;
+    session->second.channels.erase(channel);
+    if (broken) {
+      spdlog::warn("client {} \"{}\" pid {} uid {}: it broke the ring protocol, closed", id,
+                   session->second.name, session->second.peer.pid, session->second.peer.uid);
+    }
+    const bool held = std::any_of(channels_.begin(), channels_.end(),
+                                  [id](const auto& other) { return other.second.session == id; });
+    if (session->second.ended) {
+      if (!held) finish_session(id);
+    } else if (broken) {
+      end_session(session->second, "it broke the ring protocol");
+    }
+  }
+}
+
+std::uint32_t ControlServer::quietest_worker() const {
+  const auto least = std::min_element(channels_of_worker_.begin(), channels_of_worker_.end());
+  return static_cast<std::uint32_t>(least - channels_of_worker_.begin());
+}
+
+void ControlServer::send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds) {
+  if (session.ended || !session.socket.valid()) return;
+  if (auto sent = net::send_packet(session.socket.get(), bytes, fds); !sent) {
+    // It does not read its answers. Not ended here: the caller still holds the session.
+    spdlog::debug("client {}: {}", session.id, sent.error().text);
+    ::shutdown(session.socket.get(), SHUT_RDWR);
+  }
+}
+
+void ControlServer::send_outcome(Session& session, std::uint32_t number, int code, const std::string& text) {
+  MessageBuilder reply;
+  const auto words = reply.builder().CreateString(text);
+  send(session, reply.finish(number, fb::CreateOutcome(reply.builder(), code, words)));
+}
+
+void ControlServer::send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result) {
+  send_outcome(session, number, result.ok() ? 0 : result.error().code,
+               result.ok() ? "" : result.error().text);
+}
+
+}  // namespace pickd::control

@@ -1,0 +1,79 @@
+// The control server: accepts clients, answers their control messages, notices their end.
+//
+// Runs on the control thread's reactor. One file a group of messages (handle_*.cpp); which message needs
+// what is one table in dispatch.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/base/fd.hpp"
+#include "daemon/base/result.hpp"
+#include "daemon/config/config.hpp"
+#include "daemon/control/engine_room.hpp"
+#include "daemon/control/message.hpp"
+#include "daemon/control/session.hpp"
+#include "daemon/net/reactor.hpp"
+#include "daemon/state/counters.hpp"
+
+namespace pickd::control {
+
+class ControlServer {
+ public:
+  static base::Result<std::unique_ptr<ControlServer>> create(const config::Config& config,
+                                                             bool virtual_clock);
+  ~ControlServer();
+
+  // Serves until stop(), which any thread or a signal handler's eventfd may cause.
+  void run();
+  void stop();
+
+  net::Reactor& reactor() { return *reactor_; }
+  EngineRoom& room() { return *room_; }
+
+ private:
+  friend struct Handlers;
+  struct ChannelInfo {
+    std::uint64_t session;
+    std::uint32_t worker;
+  };
+
+  ControlServer(const config::Config& config);
+  void accept_clients();
+  void open_session(base::Fd socket);
+  bool may_connect(std::uint32_t uid) const;
+  bool is_admin(std::uint32_t uid) const;
+  void read_session(std::uint64_t id);
+  void dispatch(Session& session, const fb::Message& message);
+  void end_session(Session& session, const char* why);
+  void finish_session(std::uint64_t id);
+  void take_gone_channels();
+  std::uint32_t quietest_worker() const;
+
+  void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
+  void send_outcome(Session& session, std::uint32_t number, int code, const std::string& text);
+  void send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result);
+
+  config::Config config_;
+  base::Fd socket_lock_;
+  base::Fd state_lock_;
+  base::Fd listener_;
+  std::unique_ptr<net::Reactor> reactor_;
+  std::unique_ptr<EngineRoom> room_;
+  std::unique_ptr<state::Counters> counters_;
+  std::unordered_map<std::uint64_t, Session> sessions_;
+  std::unordered_map<std::uint32_t, ChannelInfo> channels_;
+  std::vector<std::uint32_t> channels_of_worker_;
+  std::uint64_t next_session_ = 0;
+  std::uint32_t next_channel_ = 0;
+  std::uint64_t started_ns_ = 0;
+
+  std::mutex gone_mutex_;
+  std::vector<std::pair<std::uint32_t, bool>> gone_;  // channels that left their worker; broken?
+};
+
+}  // namespace pickd::control

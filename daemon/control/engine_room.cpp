@@ -1,0 +1,130 @@
+#include "daemon/control/engine_room.hpp"
+
+#include <algorithm>
+
+#include "daemon/base/random.hpp"
+#include "daemon/pick/scheduler.hpp"
+
+namespace pickd::control {
+
+namespace {
+
+constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
+
+state::StateParameters state_parameters(const config::Config& config, bool virtual_clock) {
+  state::StateParameters parameters;
+  parameters.bytes = config.state.size_mib << 20;
+  parameters.block_tokens = static_cast<std::uint32_t>(config.state.block_tokens);
+  parameters.endpoints_max = static_cast<std::uint32_t>(config.state.endpoints_max);
+  parameters.reservations_max = static_cast<std::uint32_t>(config.reservations.max);
+  parameters.workers = static_cast<std::uint32_t>(config.workers.count);
+  parameters.keys_max = static_cast<std::uint32_t>(config.listen.keys_max);
+  parameters.blocks_min = static_cast<std::uint32_t>(config.state.prefix_blocks_min);
+  parameters.blocks_max = static_cast<std::uint32_t>(config.state.prefix_blocks_max);
+  parameters.ttl_ticks = std::max<std::uint64_t>(1, config.state.ttl_ms / kTickMs);
+  parameters.clock_mode = virtual_clock ? abi::ClockMode::kVirtual : abi::ClockMode::kBoot;
+  return parameters;
+}
+
+// Blocks of pickd's size that stand for so many tokens; 0 stays "no limit".
+std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block_tokens) {
+  return tokens == 0 ? 0 : std::max<std::uint64_t>(1, tokens / block_tokens);
+}
+
+endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint, std::uint64_t block_tokens) {
+  endpoints::EndpointSpec spec;
+  spec.name = endpoint.name;
+  spec.address = endpoint.address;
+  spec.pool = endpoint.pool;
+  spec.role = static_cast<abi::Role>(endpoint.role);
+  spec.models = endpoint.models;
+  spec.labels = endpoint.labels;
+  spec.capacity_blocks = blocks_of(endpoint.capacity_tokens, block_tokens);
+  return spec;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Config& config,
+                                                             bool virtual_clock,
+                                                             ChannelGone channel_gone) {
+  std::unique_ptr<EngineRoom> room(new EngineRoom());
+  auto profile = pick::make_profile(config.scheduling);
+  if (!profile) return profile.error();
+  room->profile_ = std::move(*profile);
+
+  auto segment = state::StateSegment::create(config.state.path, state_parameters(config, virtual_clock));
+  if (!segment) return segment.error();
+  room->segment_ = std::move(*segment);
+  abi::StateHeader& header = room->segment_->header();
+  room->clock_ = std::make_unique<state::TickClock>(header);
+
+  const prefix::TableParts table{room->segment_->prefix_words(), header.prefix_lines,
+                                 room->segment_->endpoints(),    header.endpoint_ids,
+                                 &header.global_horizon,         header.hot_holders};
+  room->ages_ = std::make_unique<prefix::Ages>(header.endpoint_ids);
+  room->prefix_table_ = std::make_unique<prefix::PrefixTable>(table, room->ages_.get());
+  room->reservations_ = std::make_unique<endpoints::Reservations>(
+      room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints());
+  room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
+      endpoints::EndpointTable::Parts{room->segment_->endpoints(), header.endpoint_ids,
+                                      &header.endpoint_high_water,
+                                      blocks_of(config.state.capacity_tokens, config.state.block_tokens)},
+      room->topologies_);
+  room->core_ = std::make_unique<pick::PickCore>(
+      pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),
+                            room->reservations_.get(), header.block_tokens, header.blocks_min,
+                            header.blocks_max, base::random_u64()},
+      *room->profile_);
+  room->maintenance_ = std::make_unique<maintenance::Maintenance>(maintenance::MaintenanceParts{
+      table, room->ages_.get(), room->reservations_.get(), &header,
+      room->segment_->counters(state::kMaintenanceRow), *room->clock_,
+      std::max<std::uint64_t>(1, config.reservations.lease_ms / kTickMs)});
+  if (auto added = room->add_endpoints(config); !added) return added.error();
+  if (auto made = room->make_workers(config, channel_gone); !made) return made.error();
+  return room;
+}
+
+base::Result<void> EngineRoom::add_endpoints(const config::Config& config) {
+  std::vector<endpoints::EndpointSpec> specs;
+  for (const config::EndpointConfig& endpoint : config.endpoints) {
+    specs.push_back(spec_of(endpoint, config.state.block_tokens));
+  }
+  return endpoint_table_->replace(specs, "file", clock_->tick());
+}
+
+base::Result<void> EngineRoom::make_workers(const config::Config& config, const ChannelGone& channel_gone) {
+  workers::WorkerParts parts{core_.get(), &topologies_, reservations_.get(), segment_->endpoints(),
+                             nullptr,     nullptr,      *clock_,             {}};
+  const abi::StateHeader& header = segment_->header();
+  parts.limits.keys_max = header.keys_max;
+  std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
+                 std::begin(parts.limits.key_algorithms),
+                 [](const abi::KeyAlgorithm& algorithm) { return algorithm.id; });
+  const config::WorkersConfig& workers = config.workers;
+  for (std::uint32_t index = 0; index < workers.count; ++index) {
+    parts.counters_row = segment_->counters(index);
+    parts.word = &segment_->worker_word(index);
+    workers::WorkerOptions options;
+    options.index = index;
+    options.spin_ns = workers.spin_us * 1000;
+    options.busy_poll = workers.busy_poll;
+    if (!workers.cpus.empty()) options.cpu = static_cast<int>(workers.cpus[index % workers.cpus.size()]);
+    auto worker = workers::Worker::create(options, parts, channel_gone);
+    if (!worker) return worker.error();
+    workers_.push_back(std::move(*worker));
+  }
+  return {};
+}
+
+EngineRoom::~EngineRoom() {
+  workers_.clear();  // they use everything below
+  maintenance_.reset();
+}
+
+void EngineRoom::start() {
+  maintenance_->start();
+  for (const auto& worker : workers_) worker->start();
+}
+
+}  // namespace pickd::control

@@ -1,0 +1,63 @@
+// The engine room: the parts of the daemon that work on the state segment, made in order, started and
+// stopped together. The control server and the tests drive it; it knows no socket.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/base/result.hpp"
+#include "daemon/config/config.hpp"
+#include "daemon/endpoints/endpoint_table.hpp"
+#include "daemon/endpoints/reservations.hpp"
+#include "daemon/endpoints/topology_store.hpp"
+#include "daemon/maintenance/maintenance.hpp"
+#include "daemon/pick/pick_core.hpp"
+#include "daemon/pick/profile.hpp"
+#include "daemon/prefix/prefix_table.hpp"
+#include "daemon/state/state_segment.hpp"
+#include "daemon/workers/worker.hpp"
+
+namespace pickd::control {
+
+class EngineRoom {
+ public:
+  // Called on a worker's thread when a channel has left it.
+  using ChannelGone = std::function<void(std::uint32_t channel, bool broken)>;
+
+  static base::Result<std::unique_ptr<EngineRoom>> create(const config::Config& config, bool virtual_clock,
+                                                          ChannelGone channel_gone);
+  ~EngineRoom();
+
+  void start();
+
+  state::StateSegment& segment() { return *segment_; }
+  state::TickClock& clock() { return *clock_; }
+  endpoints::EndpointTable& endpoint_table() { return *endpoint_table_; }
+  endpoints::TopologyStore& topologies() { return topologies_; }
+  endpoints::Reservations& reservations() { return *reservations_; }
+  maintenance::Maintenance& maintenance() { return *maintenance_; }
+  workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
+  std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
+  const pick::Profile& profile() const { return *profile_; }
+
+ private:
+  EngineRoom() = default;
+  base::Result<void> add_endpoints(const config::Config& config);
+  base::Result<void> make_workers(const config::Config& config, const ChannelGone& channel_gone);
+
+  std::unique_ptr<state::StateSegment> segment_;
+  std::unique_ptr<state::TickClock> clock_;
+  std::unique_ptr<prefix::Ages> ages_;
+  std::unique_ptr<prefix::PrefixTable> prefix_table_;
+  endpoints::TopologyStore topologies_;
+  std::unique_ptr<endpoints::EndpointTable> endpoint_table_;
+  std::unique_ptr<endpoints::Reservations> reservations_;
+  std::unique_ptr<const pick::Profile> profile_;
+  std::unique_ptr<pick::PickCore> core_;
+  std::unique_ptr<maintenance::Maintenance> maintenance_;
+  std::vector<std::unique_ptr<workers::Worker>> workers_;
+};
+
+}  // namespace pickd::control

@@ -1,0 +1,116 @@
+// Messages that open and close: Hello, OpenChannel, CloseChannel.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "daemon/base/log.hpp"
+#include "daemon/control/handlers.hpp"
+#include "daemon/control/version.hpp"
+
+namespace pickd::control {
+
+namespace {
+
+constexpr std::uint32_t kRingBytesMin = 16 * 1024;
+constexpr std::uint32_t kRingBytesMax = 4 * 1024 * 1024;
+constexpr std::size_t kClientNameBytesMax = 127;
+
+// A ring that holds at least two of the longest records, so that one never blocks itself.
+std::uint32_t submissions_bytes(std::uint32_t wanted, std::uint32_t keys_max) {
+  const auto record = static_cast<std::uint32_t>(workers::Channel::record_bytes_max(keys_max));
+  const std::uint32_t least = std::max(abi::kSubmissionRingBytesDefault, 2 * record);
+  return std::bit_ceil(std::clamp(wanted, least, std::max(least, kRingBytesMax)));
+}
+
+std::uint32_t completions_bytes(std::uint32_t wanted) {
+  if (wanted == 0) return abi::kCompletionRingBytesDefault;
+  return std::bit_ceil(std::clamp(wanted, kRingBytesMin, kRingBytesMax));
+}
+
+}  // namespace
+
+void Handlers::hello(ControlServer& server, Session& session, const fb::Message& message) {
+  const fb::Hello& hello = *message.body_as_Hello();
+  if (session.greeted) {
+    return server.send_outcome(session, message.number(), -EPROTO, "Hello was said already");
+  }
+  if (hello.layout_major() != abi::kLayoutMajor) {
+    server.counters_->add(abi::Counter::control_refused);
+    return server.send_outcome(session, message.number(), -EPROTONOSUPPORT,
+                               "the library speaks layout " + std::to_string(hello.layout_major()) + "." +
+                                   std::to_string(hello.layout_minor()) + ", this daemon layout " +
+                                   std::to_string(abi::kLayoutMajor) + "." +
+                                   std::to_string(abi::kLayoutMinor) + "; install the same release of both");
+  }
+  auto state = server.room_->segment().open_read_only();
+  if (!state) return server.send_outcome(session, message.number(), state.error().code, state.error().text);
+  const abi::StateHeader& header = server.room_->segment().header();
+  session.greeted = true;
+  session.client = hello.client();
+  if (hello.name() != nullptr) session.name = hello.name()->str().substr(0, kClientNameBytesMax);
+  session.keys_max = std::clamp(hello.keys_max(), abi::kKeysMin, header.keys_max);
+  if (hello.last_sequence() != 0) {
+    // What this client was answered and never saw is nobody's.
+    server.room_->reservations().release_client(session.client, session.peer.uid, hello.last_sequence());
+  }
+  spdlog::debug("client {} \"{}\" pid {} uid {} connected", session.id, session.name, session.peer.pid,
+                session.peer.uid);
+  MessageBuilder reply;
+  const auto version = reply.builder().CreateString(kVersion);
+  const auto welcome =
+      fb::CreateWelcome(reply.builder(), abi::kLayoutMajor, abi::kLayoutMinor,
+                        header.segment.daemon_epoch, header.instance_id, session.keys_max, version);
+  const int fds[] = {state->get()};
+  server.send(session, reply.finish(message.number(), welcome), fds);
+}
+
+void Handlers::open_channel(ControlServer& server, Session& session, const fb::Message& message) {
+  const config::ListenConfig& limits = server.config_.listen;
+  if (session.channels.size() >= limits.channels_per_client_max ||
+      server.channels_.size() >= limits.channels_max) {
+    server.counters_->add(abi::Counter::control_refused);
+    const bool own = session.channels.size() >= limits.channels_per_client_max;
+    return server.send_outcome(session, message.number(), -EMFILE,
+                               own ? "this client has all the channels it may have; "
+                                     "listen.channels_per_client_max limits them"
+                                   : "the daemon has all the channels it may have; listen.channels_max "
+                                     "limits them");
+  }
+  const fb::OpenChannel& open = *message.body_as_OpenChannel();
+  workers::ChannelParameters parameters;
+  do {
+    parameters.id = ++server.next_channel_;
+  } while (parameters.id == 0 || server.channels_.contains(parameters.id));
+  parameters.worker = server.quietest_worker();
+  parameters.keys_max = session.keys_max;
+  parameters.submissions_bytes = submissions_bytes(open.submissions_bytes(), session.keys_max);
+  parameters.completions_bytes = completions_bytes(open.completions_bytes());
+  parameters.client = session.client;
+  parameters.uid = session.peer.uid;
+  parameters.daemon_epoch = server.room_->segment().header().segment.daemon_epoch;
+  workers::ChannelDescriptors descriptors;
+  auto channel = workers::Channel::create(parameters, &descriptors);
+  if (!channel) {
+    spdlog::warn("client {}: {}", session.id, channel.error().text);
+    return server.send_outcome(session, message.number(), channel.error().code, channel.error().text);
+  }
+  session.channels.insert(parameters.id);
+  server.channels_[parameters.id] = {session.id, parameters.worker};
+  ++server.channels_of_worker_[parameters.worker];
+  server.room_->worker(parameters.worker).add(std::move(*channel));
+  MessageBuilder reply;
+  const auto opened = fb::CreateChannelOpened(reply.builder(), parameters.id, parameters.worker);
+  const int fds[] = {descriptors.segment.get(), descriptors.bell.get(), descriptors.pipe.get()};
+  server.send(session, reply.finish(message.number(), opened), fds);
+}
+
+void Handlers::close_channel(ControlServer& server, Session& session, const fb::Message& message) {
+  const std::uint32_t channel = message.body_as_CloseChannel()->channel();
+  if (session.channels.erase(channel) == 0) {
+    return server.send_outcome(session, message.number(), -ENOENT, "this client has no such channel");
+  }
+  server.room_->worker(server.channels_[channel].worker).remove(channel);
+  server.send_outcome(session, message.number(), 0, "");
+}
+
+}  // namespace pickd::control

@@ -1,0 +1,67 @@
+// Questions about the daemon itself, and the virtual clock: AskStatus, SetClock.
+#include <cerrno>
+
+#include "abi/counters.hpp"
+#include "daemon/base/clock.hpp"
+#include "daemon/control/handlers.hpp"
+#include "daemon/control/version.hpp"
+
+namespace pickd::control {
+
+void Handlers::ask_status(ControlServer& server, Session& session, const fb::Message& message) {
+  EngineRoom& room = *server.room_;
+  const abi::StateHeader& header = room.segment().header();
+  const maintenance::StoreSummary store = room.maintenance().summary();
+  MessageBuilder reply;
+  flatbuffers::FlatBufferBuilder& builder = reply.builder();
+  std::vector<flatbuffers::Offset<fb::Counter>> counters;
+  for (std::uint32_t at = 0; at < static_cast<std::uint32_t>(abi::Counter::kCount); ++at) {
+    const auto name = builder.CreateString(abi::kCounterInfos[at].metric);
+    counters.push_back(fb::CreateCounter(
+        builder, name, state::sum_counter(room.segment(), static_cast<abi::Counter>(at))));
+  }
+  const auto counter_list = builder.CreateVector(counters);
+  const auto version = builder.CreateString(kVersion);
+  const auto socket = builder.CreateString(server.config_.listen.socket);
+  const auto reactor = builder.CreateString(server.reactor_->name());
+  const auto profile = builder.CreateString(room.profile().name());
+  const auto started = builder.CreateString("empty");
+  fb::StatusAnswerBuilder status(builder);
+  status.add_version(version);
+  status.add_pid(header.daemon_pid);
+  status.add_socket(socket);
+  status.add_uptime_ms((base::monotonic_ns() - server.started_ns_) / 1'000'000);
+  status.add_daemon_epoch(header.segment.daemon_epoch);
+  status.add_instance(header.instance_id);
+  status.add_reactor(reactor);
+  status.add_profile(profile);
+  status.add_state_bytes(room.segment().bytes());
+  status.add_block_tokens(header.block_tokens);
+  status.add_ttl_ms(header.ttl_ticks * (abi::kTickNs / 1'000'000));
+  status.add_tick(room.clock().tick());
+  status.add_clients(static_cast<std::uint32_t>(server.sessions_.size()));
+  status.add_channels(static_cast<std::uint32_t>(server.channels_.size()));
+  status.add_workers(room.worker_count());
+  status.add_endpoints(static_cast<std::uint32_t>(room.endpoint_table().count()));
+  status.add_endpoints_ready(static_cast<std::uint32_t>(room.endpoint_table().count_ready()));
+  status.add_reservations(room.reservations().count_held());
+  status.add_prefix_words(store.words);
+  status.add_prefix_live(store.live);
+  status.add_started(started);
+  status.add_counters(counter_list);
+  server.send(session, reply.finish(message.number(), status.Finish()));
+}
+
+void Handlers::set_clock(ControlServer& server, Session& session, const fb::Message& message) {
+  const fb::SetClock& set = *message.body_as_SetClock();
+  if (!server.room_->clock().set_virtual_tick(set.tick())) {
+    return server.send_outcome(session, message.number(), -EINVAL,
+                               server.room_->clock().is_virtual()
+                                   ? "the clock cannot go back"
+                                   : "the clock is real; start the daemon with --virtual-clock");
+  }
+  server.room_->maintenance().run_now(set.sweep());
+  server.send_outcome(session, message.number(), 0, "");
+}
+
+}  // namespace pickd::control

@@ -1,0 +1,30 @@
+// A session: one client's connection, who it is and what it holds. Plain data of the control thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+
+#include "daemon/base/fd.hpp"
+#include "daemon/net/unix_socket.hpp"
+
+namespace pickd::control {
+
+struct Session {
+  std::uint64_t id = 0;
+  base::Fd socket;
+  base::Fd process;  // pidfd; invalid when the kernel has none
+  net::Peer peer;
+  bool admin = false;
+  bool greeted = false;  // Hello came and was accepted
+  bool ended = false;    // its socket is closed; waits for its channels to leave the workers
+  std::uint64_t client = 0;
+  std::string name;
+  std::uint32_t keys_max = 0;
+  std::unordered_set<std::uint32_t> channels;
+
+  // The name under which this client's endpoints stand.
+  std::string source() const { return "client:" + std::to_string(client); }
+};
+
+}  // namespace pickd::control
