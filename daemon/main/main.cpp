@@ -1,0 +1,137 @@
+// pickd: arguments, configuration, signals, start and stop. Everything else is in control/ and below.
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "daemon/base/fd.hpp"
+#include "daemon/base/log.hpp"
+#include "daemon/config/load.hpp"
+#include "daemon/control/control_server.hpp"
+#include "daemon/control/version.hpp"
+#include "daemon/pick/scheduler.hpp"
+
+extern char** environ;
+
+namespace {
+
+using pickd::base::Result;
+
+constexpr int kExitFailure = 1;
+constexpr int kExitBadConfig = 2;
+
+struct Arguments {
+  std::string config_path;
+  std::string check_path;
+  std::string profile;
+  bool check = false;
+  bool print = false;
+  bool virtual_clock = false;
+};
+
+std::vector<std::string> environment() {
+  std::vector<std::string> variables;
+  for (char** at = environ; *at != nullptr; ++at) variables.emplace_back(*at);
+  return variables;
+}
+
+int complain(const pickd::base::Error& error, int exit_code) {
+  std::fprintf(stderr, "pickd: %s\n", error.text.c_str());
+  return exit_code;
+}
+
+// Channels take two descriptors each: as many as the system lets us have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The configuration with the command line's profile, and the profile made once to see that it can be.
+Result<pickd::config::Loaded> load(const Arguments& arguments) {
+  auto loaded =
+      pickd::config::load_config(arguments.check ? arguments.check_path : arguments.config_path, environment());
+  if (!loaded) return loaded;
+  if (!arguments.profile.empty()) {
+    loaded->config.scheduling = {};
+    loaded->config.scheduling.profile = arguments.profile;
+  }
+  if (auto profile = pickd::pick::make_profile(loaded->config.scheduling); !profile) return profile.error();
+  return loaded;
+}
+
+int serve(const pickd::config::Config& config, bool virtual_clock) {
+  pickd::base::start_log(config.log.level);
+  raise_descriptor_limit();
+  // Blocked before any thread starts, so that only the descriptor sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);  // a write to a client that is gone is an error, not our end
+  const pickd::base::Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signal_fd.valid()) return complain(pickd::base::errno_error("signalfd"), kExitFailure);
+
+  auto server = pickd::control::ControlServer::create(config, virtual_clock);
+  if (!server) return complain(server.error(), kExitFailure);
+  pickd::control::ControlServer& control = **server;
+  auto watched = control.reactor().watch(signal_fd.get(), pickd::net::kReadable, [&](std::uint32_t) {
+    signalfd_siginfo info{};
+    if (::read(signal_fd.get(), &info, sizeof info) != sizeof info) return;
+    spdlog::info("stopping on signal {}", info.ssi_signo);
+    control.stop();
+  });
+  if (!watched) return complain(watched.error(), kExitFailure);
+  spdlog::info("pickd {}: profile {}, {} endpoints, {} MiB of state, blocks of {} tokens",
+               pickd::control::kVersion, control.room().profile().name(),
+               control.room().endpoint_table().count(), control.room().segment().bytes() >> 20,
+               config.state.block_tokens);
+  spdlog::info("ready on {}", config.listen.socket);
+  control.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"pickd: picks the endpoint for each LLM request, for all gateways of this node.\n"};
+  app.footer("Exit codes: 0 stopped in order or configuration good, 1 cannot run, 2 configuration or arguments bad.\n"
+             "Every scalar setting can be set from the environment, as PICKD_SECTION_KEY.");
+  app.add_option("-c,--config", arguments.config_path, "Configuration file (YAML); also PICKD_CONFIG");
+  auto* check = app.add_option("--check-config", arguments.check_path,
+                               "Check this file (none: the environment alone), print what is wrong, exit")
+                    ->expected(0, 1);
+  app.add_flag("--print-config", arguments.print,
+               "Print the configuration in force and where each value came from, exit");
+  app.add_option("--profile", arguments.profile,
+                 "Scheduling profile by name, instead of the configured one");
+  app.add_flag("--virtual-clock", arguments.virtual_clock,
+               "Time stands until a client sets it: for replays and tests");
+  app.set_version_flag("--version", std::string("pickd ") + pickd::control::kVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitBadConfig;
+  }
+  arguments.check = check->count() != 0;
+
+  auto loaded = load(arguments);
+  if (!loaded) return complain(loaded.error(), kExitBadConfig);
+  if (arguments.print) {
+    std::fputs(pickd::config::print_config(*loaded).c_str(), stdout);
+    return 0;
+  }
+  if (arguments.check) {
+    std::printf("%s: good\n", arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str());
+    return 0;
+  }
+  return serve(loaded->config, arguments.virtual_clock);
+}
