@@ -6,6 +6,9 @@
 namespace pickd::prefix {
 namespace {
 
+constexpr double kHeavyBucket = 0.045;  // of the limit: dropping less keeps more than 95 %
+constexpr double kHeavyMargin = 0.98;
+
 constexpr std::int64_t width_of(std::uint32_t level) {
   return std::int64_t{1} << (level * kAgeLevelBits);
 }
@@ -110,9 +113,10 @@ AgeCut cut_to_limit(const AgeCounts& counts, std::int64_t now, std::int64_t hori
     }
     cut.tick = tick + width;
     // A bucket that is a large part of the limit is cut inside, as if its words were spread evenly:
-    // dropping it whole would leave the endpoint well below its capacity.
-    if (count * 32 > limit && width > 1) {
-      const double keep = (limit - cut.live) / counts[bucket];
+    // dropping it whole would leave the endpoint well below its capacity. They are not spread quite
+    // evenly, hence the margin.
+    if (count > kHeavyBucket * limit && width > 1) {
+      const double keep = std::max(kHeavyMargin * limit - cut.live, 0.0) / counts[bucket];
       const auto kept_ticks = static_cast<std::int64_t>(static_cast<double>(width) * keep);
       cut.tick -= kept_ticks;
       cut.live += counts[bucket] * static_cast<double>(kept_ticks) / static_cast<double>(width);

@@ -9,6 +9,10 @@ namespace {
 // Ages shrink by time alone: an endpoint nobody stamps is counted again this often.
 constexpr std::int64_t kRecountTicks = 64;
 
+// The growth that a load cut leaves room for: of all words at most, and how slowly it is unlearned.
+constexpr double kGrowthMax = 0.05;
+constexpr double kGrowthKept = 0.95;
+
 // A marker outlasts a short TTL: a confirmed word may have come since the sweep last passed.
 constexpr std::int64_t kMarkerTicksMin = 4096;
 
@@ -51,10 +55,10 @@ void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uin
     total += endpoints_[endpoint].live;
   }
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
-  // What came since the last call will come again before the next one: leave room for it.
-  const double growth = std::clamp(total - live_before_, 0.0, 0.05 * words);
+  // What came between two calls of late will come again before the next one: leave room for it.
+  growth_ = std::clamp(total - live_before_, kGrowthKept * growth_, kGrowthMax * words);
   live_total_ = total;
-  if (total + growth > kLoadMax * words) cut_globally(ids_end);
+  if (total + growth_ > kLoadMax * words) cut_globally(ids_end);
   live_before_ = live_total_;
   for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) raise(endpoint);
 }
@@ -132,9 +136,8 @@ void Horizons::cut_globally(std::uint32_t ids_end) {
     }
   }
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
-  const double growth = std::clamp(live_total_ - live_before_, 0.0, 0.05 * words);
   const AgeCut cut = cut_to_limit(all, now_, std::max<std::int64_t>(global_cut_, 0),
-                                  std::min(kLoadCut * words, kLoadMax * words - growth));
+                                  std::min(kLoadCut * words, kLoadMax * words - growth_));
   // What advance() added up may be a little old; this is not.
   live_total_ = cut.live;
   for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) endpoints_[endpoint].fresh = false;

@@ -74,6 +74,7 @@ class Horizons {
   std::int64_t global_cut_ = -1;
   double live_total_ = 0;
   double live_before_ = 0;
+  double growth_ = 0;  // words between two calls, lately
   std::uint64_t global_cuts_ = 0;
   bool confirmed_words_ = true;  // until a whole pass of the sweep has seen none
 };

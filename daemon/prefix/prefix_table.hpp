@@ -78,7 +78,8 @@ class PrefixTable {
 
   // Stamps every key for one endpoint. A word that is there is touched, forward only; else a free or
   // dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a live
-  // confirmed word an assumed one; a confirmed tier always takes over. An id out of range: nothing.
+  // confirmed word an assumed one; a confirmed tier always takes over. Nothing happens for an id out of
+  // range and for a stamp older than the endpoint's horizon.
   StampOutcome stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint, std::uint32_t stamp,
                      abi::Tier tier, std::uint32_t now_stamp);
 

@@ -342,6 +342,13 @@ std::uint32_t remove_from(const TableParts& parts, const AgeRun& ages, std::uint
 StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
                                 std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp) {
   if (endpoint == abi::kMarkerEndpoint || endpoint >= parts_.endpoint_ids) return {};
+  // A late stamp of a generation that is gone, or one older than what was forgotten since: its words
+  // would be dead on arrival. They would be so without this look, too; it saves the room and keeps an
+  // event of the old generation from confirming a word of the new one. Acquire: partner is the reset.
+  const abi::EndpointRecord& record = parts_.records[endpoint];
+  const abi::Word& life = tier == abi::Tier::kAssumed ? record.life : record.confirmed_life;
+  const abi::LifeWord seen{life.load(std::memory_order_acquire)};
+  if (!abi::stamp_is_live(stamp, seen.horizon(), now_stamp)) return {};
   Stamper stamper(parts_, ages_, endpoint, stamp, tier, now_stamp);
   return stamper.run(keys);
 }

@@ -54,12 +54,12 @@ TEST(PrefixTable, FindsEveryLengthOfASharedPrefix) {
 }
 
 TEST(PrefixTable, GivesEveryCandidateItsOwnLength) {
-  TestTable t({.lines = 1 << 17, .endpoint_ids = 128});
-  const Keys keys = chain(9, 500);
-  std::vector<std::uint32_t> held(128);
+  TestTable t({.lines = 1 << 17, .endpoint_ids = 90});
+  const Keys keys = chain(9, 200);
+  std::vector<std::uint32_t> held(90);
   base::Random random(4);
-  for (std::uint32_t id = 1; id < 128; ++id) {
-    held[id] = random.below(501);
+  for (std::uint32_t id = 1; id < 90; ++id) {
+    held[id] = random.below(201);
     t.stamp(std::span(keys).first(held[id]), id);
   }
   auto ids = t.all_ids();

@@ -20,7 +20,7 @@ inline std::uint64_t mixed(std::uint64_t value) { return base::Random(value).nex
 // The keys of a chain: key i depends on every value before it.
 inline std::vector<std::uint64_t> chain(std::uint64_t root, std::span<const std::uint64_t> values) {
   std::vector<std::uint64_t> keys;
-  std::uint64_t key = mixed(root);
+  std::uint64_t key = mixed(root + (1ULL << 60));
   for (const std::uint64_t value : values) keys.push_back(key = mixed(key ^ mixed(value)));
   return keys;
 }
