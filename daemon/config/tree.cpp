@@ -110,15 +110,17 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refusal{where.text() + ": " + what};
   }
 
+  [[noreturn]] void refuse_depth(const Place& where) const {
+    refuse(where, "nested deeper than " + std::to_string(kTreeDepthMax) + " levels");
+  }
+
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
       refuse(mark, "a YAML tag (`" + tag + "`); there are none here");
   }
 
   void open(Node::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (levels_.size() >= kTreeDepthMax) {
-      refuse(mark, "nested deeper than " + std::to_string(kTreeDepthMax) + " levels");
-    }
+    if (levels_.size() >= kTreeDepthMax) refuse_depth(place(mark));
     Level level;
     level.node = std::make_shared<Node>();
     level.node->kind = kind;
@@ -151,6 +153,9 @@ class TreeBuilder final : public YAML::EventHandler {
       take_key(level, *value, where);
       return;
     }
+    // What walks the tree recurses, and aliases can nest deeper than the text does.
+    if (levels_.size() + value->depth > kTreeDepthMax + 1) refuse_depth(where);
+    level.node->depth = std::max(level.node->depth, value->depth + 1);
     // Counted at every level, so that aliases of aliases cannot stand for more than the limit.
     level.node->nodes += value->nodes;
     if (level.node->nodes > kTreeNodesMax) {

@@ -18,7 +18,7 @@
 namespace pickd::config {
 
 inline constexpr std::size_t kFileBytesMax = 1 << 20;
-inline constexpr std::size_t kTreeDepthMax = 32;
+inline constexpr std::size_t kTreeDepthMax = 32;  // with every alias counted as what it stands for
 inline constexpr std::size_t kMapKeysMax = 4096;
 inline constexpr std::size_t kKeyBytesMax = 255;
 inline constexpr std::size_t kTreeNodesMax =
@@ -48,6 +48,7 @@ struct Node {
   std::vector<Tree> items;     // of a list
   std::vector<Entry> entries;  // of a map; keys are unique
   std::size_t nodes = 1;       // this one and all below
+  std::size_t depth = 1;       // levels, this one included
   Place place;
 
   bool is_null() const { return kind == Kind::kNull; }

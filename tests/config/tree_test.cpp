@@ -79,6 +79,14 @@ TEST(Tree, RefusesDeepNestingOfEveryKind) {
   EXPECT_EQ(mistake(dashes + "x"), "f:1: nested deeper than 32 levels");
 }
 
+TEST(Tree, RefusesDepthMadeOfAliases) {
+  std::string yaml = "- &a0 [x]\n";
+  for (int i = 1; i < 100; ++i) {
+    yaml += "- &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
+  }
+  EXPECT_EQ(mistake(yaml), "f:32: nested deeper than 32 levels");
+}
+
 TEST(Tree, RefusesTooManyKeysAndTooManyBytes) {
   std::string yaml;
   for (int i = 0; i < 5000; ++i) yaml += "k" + std::to_string(i) + ": 1\n";
