@@ -171,6 +171,18 @@ int Connection::receive_packet(ControlExchange& exchange, LastError& error) {
   return 0;
 }
 
+void Connection::say_goodbye() {
+  if (!socket_.valid() || dead()) return;
+  const Owned<ControlExchange> leaving = make_exchange();
+  if (leaving == nullptr) return;  // the daemon takes the hang-up for a death: counted, no harm
+  flatbuffers::FlatBufferBuilder& builder = leaving->builder();
+  leaving->set_body(fb::CreateGoodbye(builder));
+  fb::FinishMessageBuffer(builder,
+                          fb::CreateMessage(builder, 0, leaving->body_type_, leaving->body_));
+  static_cast<void>(::send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(),
+                           MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
 void Connection::close_abandoned_channel(std::uint32_t channel) {
   const Owned<ControlExchange> closing = make_exchange();
   if (closing == nullptr) return;

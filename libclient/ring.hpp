@@ -99,8 +99,8 @@ class SubmissionWriter {
 
 // A record in the completion ring. `data` is shared memory: copy, then look.
 struct CompletionRecord {
-  abi::RecordHead head;
-  const std::byte* data;
+  abi::RecordHead head{};
+  const std::byte* data = nullptr;
 };
 
 enum class ReadOutcome { kNone, kRecord, kBroken };

@@ -28,6 +28,7 @@ int Session::greet(const Identity& identity, const Deadline& deadline, LastError
   exchange->set_body(fb::CreateHello(builder, abi::kLayoutMajor, abi::kLayoutMinor, identity.client,
                                      name, identity.keys_max, identity.last_sequence));
   if (const int code = connection_.request(*exchange, deadline, error); code != 0) return code;
+  greeted_ = true;
 
   const auto* welcome = exchange->reply_as<fb::Welcome>();
   if (welcome == nullptr || exchange->descriptor_count() != 1) {

@@ -65,12 +65,15 @@ class Session {
   template <typename T>
   friend void destroy_object(T*);
   Session() = default;
-  ~Session() = default;
+  ~Session() {
+    if (greeted_) connection_.say_goodbye();
+  }
   int greet(const Identity& identity, const Deadline& deadline, LastError& error);
 
   std::atomic<std::uint32_t> references_{1};
   Connection connection_;
   StateView state_;
+  bool greeted_ = false;  // the daemon knows this client
   std::uint64_t daemon_epoch_ = 0;
   std::uint32_t keys_max_ = 0;
   char daemon_version_[32] = {};

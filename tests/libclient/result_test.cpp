@@ -1,0 +1,168 @@
+// A completion becomes a result only when it holds together; then it is the caller's own copy.
+#include <errno.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "libclient/result.hpp"
+#include "tests/libclient/support.hpp"
+
+namespace pickd::client {
+namespace {
+
+struct TestEndpoint {
+  std::string name;
+  std::string address;
+};
+
+// A PickedRecord as a daemon writes it.
+class Completion {
+ public:
+  explicit Completion(const std::vector<TestEndpoint>& endpoints) {
+    std::string text;
+    for (const TestEndpoint& endpoint : endpoints) text += endpoint.name + endpoint.address;
+    bytes_.resize(sizeof(abi::PickedRecord) + endpoints.size() * sizeof(abi::PickedEndpoint) +
+                  text.size());
+    record().head = {static_cast<std::uint32_t>(bytes_.size()), abi::RecordType::kPick, 0, 0, 5};
+    record().reason = abi::Reason::kPrefix;
+    record().endpoint_count = static_cast<std::uint8_t>(endpoints.size());
+    record().text_bytes = static_cast<std::uint16_t>(text.size());
+    record().prompt_tokens = 1000;
+    record().predicted_ttft_ms = 12.5F;
+    record().predicted_itl_ms = std::nanf("");
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      abi::PickedEndpoint& endpoint = at(i);
+      endpoint.match_tokens = static_cast<std::uint32_t>(64 * i);
+      endpoint.score = 2.0F - static_cast<float>(i);
+      endpoint.role = static_cast<std::uint8_t>(i % 4);
+      endpoint.name_bytes = static_cast<std::uint8_t>(endpoints[i].name.size());
+      endpoint.address_bytes = static_cast<std::uint8_t>(endpoints[i].address.size());
+    }
+    std::memcpy(bytes_.data() + bytes_.size() - text.size(), text.data(), text.size());
+  }
+
+  abi::PickedRecord& record() { return *reinterpret_cast<abi::PickedRecord*>(bytes_.data()); }
+  abi::PickedEndpoint& at(std::size_t index) {
+    return reinterpret_cast<abi::PickedEndpoint*>(bytes_.data() + sizeof(abi::PickedRecord))[index];
+  }
+  int fill(pickd_result* result) {
+    CompletionRecord completion{};
+    completion.head = record().head;
+    completion.data = bytes_.data();
+    return result->fill(completion);
+  }
+  void spoil() { std::fill(bytes_.begin(), bytes_.end(), std::byte{0xEE}); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+const std::vector<TestEndpoint> kTwo = {{"a", "10.0.0.1:8000"}, {"bb", "http://b:80"}};
+
+void expect_empty(const pickd_result* result, int status) {
+  EXPECT_EQ(pickd_result_status(result), status);
+  EXPECT_EQ(pickd_result_endpoint_count(result), 0U);
+  EXPECT_EQ(pickd_result_address(result, 0), nullptr);
+  EXPECT_EQ(pickd_result_name(result, 0), nullptr);
+  EXPECT_EQ(pickd_result_match_tokens(result, 0), 0U);
+  EXPECT_TRUE(std::isnan(pickd_result_score(result, 0)));
+  EXPECT_TRUE(std::isnan(pickd_result_ttft_ms(result)));
+  EXPECT_EQ(pickd_result_ticket(result).sequence, 0U);
+}
+
+TEST(PickResult, ListsEndpointsInOrder) {
+  const Result result = new_result();
+  Completion completion(kTwo);
+  ASSERT_EQ(completion.fill(result.get()), 0);
+  completion.spoil();  // the ring's memory is used again; the result is a copy
+  ASSERT_EQ(pickd_result_endpoint_count(result.get()), 2U);
+  EXPECT_STREQ(pickd_result_name(result.get(), 0), "a");
+  EXPECT_STREQ(pickd_result_address(result.get(), 0), "10.0.0.1:8000");
+  EXPECT_STREQ(pickd_result_name(result.get(), 1), "bb");
+  EXPECT_STREQ(pickd_result_address(result.get(), 1), "http://b:80");
+  EXPECT_EQ(pickd_result_role(result.get(), 1), PICKD_ROLE_DECODE);
+  EXPECT_EQ(pickd_result_match_tokens(result.get(), 1), 64U);
+  EXPECT_EQ(pickd_result_score(result.get(), 0), 2.0);
+  EXPECT_EQ(pickd_result_reason(result.get()), PICKD_REASON_PREFIX);
+  EXPECT_EQ(pickd_result_prompt_tokens(result.get()), 1000U);
+  EXPECT_EQ(pickd_result_ttft_ms(result.get()), 12.5);
+  EXPECT_TRUE(std::isnan(pickd_result_itl_ms(result.get())));
+  EXPECT_EQ(pickd_result_flags(result.get()), 0U);
+}
+
+TEST(PickResult, GivesNothingOutOfRange) {
+  const Result result = new_result();
+  ASSERT_EQ(Completion(kTwo).fill(result.get()), 0);
+  EXPECT_EQ(pickd_result_address(result.get(), 2), nullptr);
+  EXPECT_EQ(pickd_result_name(result.get(), SIZE_MAX), nullptr);
+  EXPECT_TRUE(std::isnan(pickd_result_score(result.get(), 2)));
+  EXPECT_EQ(pickd_result_match_tokens(result.get(), 2), 0U);
+  EXPECT_EQ(pickd_result_role(result.get(), 2), PICKD_ROLE_BOTH);
+}
+
+TEST(PickResult, HoldsTheLongestNamesOfEightEndpoints) {
+  const std::vector<TestEndpoint> longest(8, {std::string(127, 'n'), std::string(127, 'a')});
+  const Result result = new_result();
+  ASSERT_EQ(Completion(longest).fill(result.get()), 0);
+  EXPECT_EQ(std::string(pickd_result_name(result.get(), 7)), std::string(127, 'n'));
+  EXPECT_EQ(std::string(pickd_result_address(result.get(), 7)), std::string(127, 'a'));
+}
+
+TEST(PickResult, SaysWhenThePromptWasCut) {
+  const Result result = new_result();
+  Completion completion(kTwo);
+  completion.record().head.flags = abi::kPickedTruncated;
+  ASSERT_EQ(completion.fill(result.get()), 0);
+  EXPECT_EQ(pickd_result_flags(result.get()), PICKD_RESULT_CUT);
+}
+
+TEST(PickResult, OfARefusedPickHoldsTheStatusAndNoEndpoint) {
+  const Result result = new_result();
+  ASSERT_EQ(Completion(kTwo).fill(result.get()), 0);
+  Completion refused({});
+  refused.record().status = -EBUSY;
+  EXPECT_EQ(refused.fill(result.get()), -EBUSY);
+  expect_empty(result.get(), -EBUSY);
+}
+
+TEST(PickResult, OfAMalformedCompletionIsAProtocolError) {
+  const auto refused = [](const auto& spoil) {
+    const Result result = new_result();
+    Completion completion(kTwo);
+    spoil(completion);
+    EXPECT_EQ(completion.fill(result.get()), -EPROTO);
+    expect_empty(result.get(), -EPROTO);
+  };
+  refused([](Completion& c) { c.record().head.type = abi::RecordType::kReport; });
+  refused([](Completion& c) { c.record().head.bytes = 39; });
+  refused([](Completion& c) { c.record().head.bytes = 1 << 20; });
+  refused([](Completion& c) { c.record().status = 1; });
+  refused([](Completion& c) { c.record().status = -100'000; });
+  refused([](Completion& c) { c.record().endpoint_count = 0; });
+  refused([](Completion& c) { c.record().endpoint_count = 3; });
+  refused([](Completion& c) { c.record().endpoint_count = 9; });
+  refused([](Completion& c) { c.record().endpoint_count = 255; });
+  refused([](Completion& c) { c.record().text_bytes += 1; });
+  refused([](Completion& c) { c.record().text_bytes = 0; });
+  refused([](Completion& c) { c.at(0).name_bytes = 255; });
+  refused([](Completion& c) { c.at(1).address_bytes += 1; });
+  refused([](Completion& c) { c.at(0).name_bytes = 128; });
+  refused([](Completion& c) { c.at(1).role = 4; });
+}
+
+TEST(PickResult, OfNothingAnswersWithoutAFault) {
+  EXPECT_EQ(pickd_result_status(nullptr), -EINVAL);
+  EXPECT_EQ(pickd_result_endpoint_count(nullptr), 0U);
+  EXPECT_EQ(pickd_result_address(nullptr, 0), nullptr);
+  EXPECT_TRUE(std::isnan(pickd_result_itl_ms(nullptr)));
+  EXPECT_EQ(pickd_result_hash_ns(nullptr), 0U);
+  pickd_result_free(nullptr);
+}
+
+TEST(PickResult, IsEmptyWhenItIsNew) { expect_empty(new_result().get(), 0); }
+
+}  // namespace
+}  // namespace pickd::client
