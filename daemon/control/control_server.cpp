@@ -123,6 +123,7 @@ void ControlServer::open_session(base::Fd socket) {
   if (watched.ok() && session.process.valid()) {
     // A child that the client forked keeps the socket open; the pidfd tells that the client itself ended.
     watched = reactor_->watch(session.process.get(), net::kReadable, [this, id](std::uint32_t) {
+      read_session(id);  // its last words first: a goodbye may wait behind the news of its end
       if (const auto at = sessions_.find(id); at != sessions_.end()) end_session(at->second, "its process ended");
     });
   }
@@ -152,8 +153,7 @@ void ControlServer::read_session(std::uint64_t id) {
 void ControlServer::end_session(Session& session, const char* why) {
   if (session.ended) return;
   session.ended = true;
-  // A client that closes in order closes its channels first.
-  if (!session.channels.empty()) counters_->add(abi::Counter::clients_died);
+  if (session.greeted && !session.leaving) counters_->add(abi::Counter::clients_died);
   spdlog::debug("client {} \"{}\" pid {}: {}", session.id, session.name, session.peer.pid, why);
   reactor_->unwatch(session.socket.get());
   if (session.process.valid()) reactor_->unwatch(session.process.get());

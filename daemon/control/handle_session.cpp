@@ -1,4 +1,4 @@
-// Messages that open and close: Hello, OpenChannel, CloseChannel.
+// Messages that open and close: Hello, OpenChannel, CloseChannel, Goodbye.
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -111,6 +111,12 @@ void Handlers::close_channel(ControlServer& server, Session& session, const fb::
   }
   server.room_->worker(server.channels_[channel].worker).remove(channel);
   server.send_outcome(session, message.number(), 0, "");
+}
+
+void Handlers::goodbye(ControlServer& server, Session& session, const fb::Message& /*message*/) {
+  session.leaving = true;
+  // Not left to the hang-up: a child that the client forked may keep the socket open for long.
+  server.end_session(session, "it closed");
 }
 
 }  // namespace pickd::control

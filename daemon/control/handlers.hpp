@@ -13,6 +13,7 @@ struct Handlers {
   static void hello(ControlServer& server, Session& session, const fb::Message& message);
   static void open_channel(ControlServer& server, Session& session, const fb::Message& message);
   static void close_channel(ControlServer& server, Session& session, const fb::Message& message);
+  static void goodbye(ControlServer& server, Session& session, const fb::Message& message);
 
   // handle_endpoints.cpp
   static void change_endpoint(ControlServer& server, Session& session, const fb::Message& message);

@@ -17,6 +17,7 @@ struct Session {
   net::Peer peer;
   bool admin = false;
   bool greeted = false;  // Hello came and was accepted
+  bool leaving = false;  // Goodbye came: its end is no death
   bool ended = false;    // its socket is closed; waits for its channels to leave the workers
   std::uint64_t client = 0;
   std::string name;
