@@ -10,10 +10,6 @@ namespace pickd::endpoints {
 
 namespace {
 
-std::uint32_t stamp_after(std::uint64_t tick) {
-  return static_cast<std::uint32_t>(tick + 1) & abi::kStampMask;
-}
-
 TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string_view name) {
   const auto at = std::find_if(entries.begin(), entries.end(),
                                [name](const TopologyEndpoint& entry) { return entry.name == name; });
@@ -58,14 +54,15 @@ base::Result<std::uint16_t> EndpointTable::free_id() const {
 
 void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state) {
   abi::EndpointRecord& record = parts_.records[id];
-  const std::uint32_t generation =
-      abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation() + 1;
-  const std::uint32_t floor = stamp_after(tick);
+  const abi::LifeWord old{record.life.load(std::memory_order_relaxed)};
+  const std::uint32_t generation = old.generation() + 1;
+  const std::uint32_t floor = abi::floor_after(old, tick);
   // Not to be picked while it changes; partner: the acquire of the state word in gather_candidates().
   record.state.store(static_cast<std::uint32_t>(abi::EndpointState::kFree), std::memory_order_release);
-  // The one store that ends every assumed word of the old generation, for every reader.
-  record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  // Each ends every word of its kind of the old generation, for every reader. The confirmed ones first:
+  // who sees the new `life` must not find confirmed words of the old generation alive.
   record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
   for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);

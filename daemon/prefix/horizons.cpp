@@ -9,6 +9,8 @@ namespace {
 // Ages shrink by time alone: an endpoint nobody stamps is counted again this often.
 constexpr std::int64_t kRecountTicks = 64;
 
+constexpr std::int64_t kWidestBucketTicks = 1LL << ((kAgeLevels - 1) * kAgeLevelBits);
+
 // The growth that a load cut leaves room for: of all words at most, and how slowly it is unlearned.
 constexpr double kGrowthMax = 0.05;
 constexpr double kGrowthKept = 0.95;
@@ -41,6 +43,13 @@ std::int64_t Horizons::full_tick(std::uint32_t stamp) const {
   const std::uint32_t ahead = (stamp - now) & abi::kStampMask;
   if (ahead != 0 && ahead <= abi::kAheadTicks) return now_ + ahead;
   return now_ - ((now - stamp) & abi::kStampMask);
+}
+
+// From where words are counted. A bucket that a TTL or a cut divides is counted by the share that is
+// left; one that a floor divides belongs to the new generation as a whole, for the old one is gone.
+std::int64_t Horizons::counted_from(abi::LifeWord life) const {
+  const std::int64_t horizon = full_tick(life.horizon());
+  return life.horizon() == life.floor() ? horizon - horizon % kWidestBucketTicks : horizon;
 }
 
 void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end) {
@@ -93,17 +102,15 @@ void Horizons::count(std::uint32_t endpoint) {
 
   if (endpoint == abi::kMarkerEndpoint) {
     const auto global = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
-    entry.life_horizon = static_cast<std::uint32_t>(global) & abi::kStampMask;
+    entry.counted_from = global;
     entry.live = count_live(assumed, now_, global);
     return;
   }
   // Acquire: partner is the reset of the endpoint table; a floor seen here is a floor kept.
   const abi::LifeWord life{parts_.records[endpoint].life.load(std::memory_order_acquire)};
   const abi::LifeWord sure{parts_.records[endpoint].confirmed_life.load(std::memory_order_acquire)};
-  entry.life_horizon = life.horizon();
-  entry.confirmed_horizon = sure.horizon();
-  const std::int64_t horizon = std::max(full_tick(life.horizon()), now_ - ttl_);
-  const std::int64_t sure_horizon = full_tick(sure.horizon());
+  const std::int64_t horizon = std::max(counted_from(life), now_ - ttl_);
+  const std::int64_t sure_horizon = counted_from(sure);
   entry.live = count_live(assumed, now_, horizon);
   const double sure_live = kinds[1] == nullptr ? 0 : count_live(confirmed, now_, sure_horizon);
   if (capacity != 0 && entry.live + sure_live > static_cast<double>(capacity)) {
@@ -116,6 +123,8 @@ void Horizons::count(std::uint32_t endpoint) {
     entry.live = count_live(assumed, now_, std::max(horizon, entry.capacity_cut));
   }
   entry.live += sure_live;
+  entry.counted_from = std::max(horizon, entry.capacity_cut);
+  entry.confirmed_counted_from = sure_horizon;
 }
 
 // Every endpoint's live words together, oldest first to go, until the load is at kLoadCut.
@@ -128,11 +137,7 @@ void Horizons::cut_globally(std::uint32_t ids_end) {
       if (ages == nullptr) continue;
       AgeCounts counts{};
       ages->add_to(counts);
-      std::int64_t horizon = full_tick(confirmed ? entry.confirmed_horizon : entry.life_horizon);
-      if (!confirmed && endpoint != abi::kMarkerEndpoint) {
-        horizon = std::max({horizon, now_ - ttl_, entry.capacity_cut});
-      }
-      add_live(counts, now_, horizon, all);
+      add_live(counts, now_, confirmed ? entry.confirmed_counted_from : entry.counted_from, all);
     }
   }
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);

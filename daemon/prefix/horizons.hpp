@@ -53,8 +53,8 @@ class Horizons {
  private:
   struct Endpoint {
     double live = 0;
-    std::uint32_t life_horizon = 0;       // as of the last look at this endpoint
-    std::uint32_t confirmed_horizon = 0;
+    std::int64_t counted_from = 0;            // full tick from which words count, at the last look
+    std::int64_t confirmed_counted_from = 0;  // the same for confirmed words
     std::int64_t capacity_cut = -1;       // full tick, -1 = none yet
     std::uint64_t capacity = 0;
     HorizonRule rule = HorizonRule::kNone;
@@ -65,6 +65,7 @@ class Horizons {
   void cut_globally(std::uint32_t ids_end);
   void raise(std::uint32_t endpoint);
   std::int64_t full_tick(std::uint32_t stamp) const;  // of a stamp of the past (or a little ahead)
+  std::int64_t counted_from(abi::LifeWord life) const;
 
   TableParts parts_;
   Ages& ages_;

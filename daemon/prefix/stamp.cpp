@@ -86,8 +86,9 @@ class Stamper {
           std::uint32_t now)
       : parts_(parts), endpoint_(endpoint), stamp_(stamp & abi::kStampMask), tier_(tier),
         now_(now & abi::kStampMask),
-        // A marker is never older than a holder that it stands for.
-        marker_stamp_(abi::newer_stamp(stamp, now, now)),
+        // Never older than the horizon of a holder that it stands for; a floor that runs ahead of the
+        // clock must not carry it out of the sight of readers.
+        marker_stamp_(now & abi::kStampMask),
         run_(ages, endpoint, tier != abi::Tier::kAssumed, now_),
         marker_run_(ages, abi::kMarkerEndpoint, false, now_) {}
 
@@ -287,13 +288,13 @@ class Stamper {
     const std::uint32_t endpoint = word.endpoint();
     if (endpoint == abi::kMarkerEndpoint) {
       const std::uint64_t global = parts_.global_horizon->load(std::memory_order_acquire);
-      return abi::stamp_is_live(word.stamp(), static_cast<std::uint32_t>(global) & abi::kStampMask, now_);
+      return !abi::stamp_is_forgotten(word.stamp(), static_cast<std::uint32_t>(global), now_);
     }
     if (endpoint >= parts_.endpoint_ids) return false;
     const abi::EndpointRecord& record = parts_.records[endpoint];
     const abi::Word& life = word.tier() == abi::Tier::kAssumed ? record.life : record.confirmed_life;
-    return abi::stamp_is_live(word.stamp(), abi::LifeWord{life.load(std::memory_order_acquire)}.horizon(),
-                              now_);
+    const abi::LifeWord rule{life.load(std::memory_order_acquire)};
+    return !abi::stamp_is_forgotten(word.stamp(), rule.horizon(), now_);
   }
 
   std::uint32_t live_holders(const PlaceView& view) const {
@@ -348,7 +349,7 @@ StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32
   const abi::EndpointRecord& record = parts_.records[endpoint];
   const abi::Word& life = tier == abi::Tier::kAssumed ? record.life : record.confirmed_life;
   const abi::LifeWord seen{life.load(std::memory_order_acquire)};
-  if (!abi::stamp_is_live(stamp, seen.horizon(), now_stamp)) return {};
+  if (abi::stamp_is_forgotten(stamp, seen.horizon(), now_stamp)) return {};
   Stamper stamper(parts_, ages_, endpoint, stamp, tier, now_stamp);
   return stamper.run(keys);
 }

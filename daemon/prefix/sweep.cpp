@@ -15,7 +15,7 @@ constexpr double kScarceLoad = 0.65;
 }  // namespace
 
 Sweep::Sweep(const TableParts& parts, Ages& ages, Horizons& horizons)
-    : parts_(parts), ages_(ages), horizons_(horizons), ranges_(2 * std::size_t{abi::kEndpointIdsMax}),
+    : parts_(parts), ages_(ages), horizons_(horizons), horizons_now_(2 * std::size_t{abi::kEndpointIdsMax}),
       kinds_(2 * std::size_t{abi::kEndpointIdsMax}, nullptr), live_(abi::kEndpointIdsMax),
       counting_(abi::kEndpointIdsMax) {}
 
@@ -27,7 +27,7 @@ std::uint64_t Sweep::lines_per_tick() const {
 
 SweepOutcome Sweep::slice(std::uint64_t now_tick, std::uint64_t lines) {
   const auto now = static_cast<std::uint32_t>(now_tick) & abi::kStampMask;
-  read_horizons(now);
+  read_horizons();
   SweepOutcome outcome;
   for (std::uint64_t left = std::min(lines, parts_.lines); left != 0; --left) {
     sweep_line(parts_.words + next_line_ * abi::kWordsPerLine, now, static_cast<std::int64_t>(now_tick),
@@ -46,23 +46,20 @@ SweepOutcome Sweep::slice(std::uint64_t now_tick, std::uint64_t lines) {
 }
 
 // The horizons of this slice. One that rises meanwhile only leaves a dead word to the next pass.
-void Sweep::read_horizons(std::uint32_t now) {
-  const auto range = [now](std::uint32_t horizon) {
-    return LiveRange{horizon, abi::live_span(horizon, now)};
-  };
+void Sweep::read_horizons() {
   for (std::uint32_t endpoint = 1; endpoint < parts_.endpoint_ids; ++endpoint) {
     const abi::EndpointRecord& record = parts_.records[endpoint];
     // Acquire: partners are Horizons (this thread) and the reset of the endpoint table.
-    ranges_[endpoint] = range(abi::LifeWord{record.life.load(std::memory_order_acquire)}.horizon());
-    ranges_[endpoint + abi::kEndpointIdsMax] =
-        range(abi::LifeWord{record.confirmed_life.load(std::memory_order_acquire)}.horizon());
+    horizons_now_[endpoint] = abi::LifeWord{record.life.load(std::memory_order_acquire)}.horizon();
+    horizons_now_[endpoint + abi::kEndpointIdsMax] =
+        abi::LifeWord{record.confirmed_life.load(std::memory_order_acquire)}.horizon();
     kinds_[endpoint] = ages_.existing(endpoint, false);
     kinds_[endpoint + abi::kEndpointIdsMax] = ages_.existing(endpoint, true);
   }
   kinds_[abi::kMarkerEndpoint] = ages_.existing(abi::kMarkerEndpoint, false);
   const std::uint64_t global = parts_.global_horizon->load(std::memory_order_acquire);
-  ranges_[0] = range(static_cast<std::uint32_t>(global) & abi::kStampMask);
-  ranges_[abi::kEndpointIdsMax] = ranges_[0];
+  horizons_now_[0] = static_cast<std::uint32_t>(global) & abi::kStampMask;
+  horizons_now_[abi::kEndpointIdsMax] = horizons_now_[0];
 }
 
 void Sweep::sweep_line(std::atomic<std::uint64_t>* line, std::uint32_t now, std::int64_t now_tick,
@@ -74,9 +71,8 @@ void Sweep::sweep_line(std::atomic<std::uint64_t>* line, std::uint32_t now, std:
     const std::uint32_t endpoint = word.endpoint();
     const std::uint32_t kind =
         endpoint + (word.tier() == abi::Tier::kAssumed ? 0 : abi::kEndpointIdsMax);
-    const LiveRange range = ranges_[kind];
     const bool live = endpoint < parts_.endpoint_ids &&
-                      ((word.stamp() - range.horizon) & abi::kStampMask) <= range.span;
+                      !abi::stamp_is_forgotten(word.stamp(), horizons_now_[kind], now);
     if (!live) {
       std::uint64_t expected = bits;
       // Relaxed: an empty word publishes nothing. Lost against a stamper: then it lives again.

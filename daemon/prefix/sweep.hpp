@@ -11,7 +11,6 @@
 
 #include "daemon/prefix/ages.hpp"
 #include "daemon/prefix/horizons.hpp"
-#include "daemon/prefix/match_scratch.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 
 namespace pickd::prefix {
@@ -52,7 +51,7 @@ class Sweep {
   std::uint64_t live_words(std::uint32_t endpoint) const { return live_[endpoint]; }
 
  private:
-  void read_horizons(std::uint32_t now);
+  void read_horizons();
   void sweep_line(std::atomic<std::uint64_t>* line, std::uint32_t now, std::int64_t now_tick,
                   SweepOutcome& outcome);
   void count(abi::PrefixWord word, std::uint32_t now, std::int64_t now_tick);
@@ -62,7 +61,7 @@ class Sweep {
   Ages& ages_;
   Horizons& horizons_;
   std::uint64_t next_line_ = 0;
-  std::vector<LiveRange> ranges_;     // by endpoint, then again for confirmed words
+  std::vector<std::uint32_t> horizons_now_;  // by endpoint, then again for confirmed words
   std::vector<EndpointAges*> kinds_;  // the same; null = not used
   std::vector<std::uint64_t> live_;   // by endpoint, of the last pass
   std::vector<std::uint64_t> counting_;

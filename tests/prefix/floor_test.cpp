@@ -166,6 +166,17 @@ TEST(Floor, WinsAgainstATickThatStandsStill) {
   EXPECT_EQ(t.match_one(keys, 3), 10U);
 }
 
+TEST(Floor, RisesWithEveryResetOfOneTick) {
+  TestTable t({});
+  const auto keys = chain(1, 10);
+  for (int i = 0; i < 200; ++i) {
+    t.stamp(keys, 3);
+    ASSERT_EQ(t.match_one(keys, 3), 10U);
+    t.reset(3);
+    ASSERT_EQ(t.match_one(keys, 3), 0U);
+  }
+}
+
 TEST(Floor, KeepsAnEventOfTheOldGenerationFromConfirmingTheNew) {
   TestTable t({.ttl_ticks = 100});
   const auto keys = chain(1, 10);

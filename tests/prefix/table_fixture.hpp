@@ -59,11 +59,11 @@ class TestTable {
 
   std::uint32_t stamp_now() const { return static_cast<std::uint32_t>(now) & abi::kStampMask; }
 
-  // As the endpoint table does it: one store of each life word, floor = tick + 1.
+  // As the endpoint table does it; a first generation may be stamped in the tick in which it begins.
   void reset(std::uint32_t id) {
-    for (abi::Word* word : {&records_[id].life, &records_[id].confirmed_life}) {
+    for (abi::Word* word : {&records_[id].confirmed_life, &records_[id].life}) {
       const abi::LifeWord old{word->load()};
-      const std::uint32_t floor = stamp_now() + (old.bits == 0 ? 0 : 1);
+      const std::uint32_t floor = old.bits == 0 ? stamp_now() : abi::floor_after(old, now);
       word->store(abi::LifeWord::make(old.generation() + 1, floor, floor).bits);
     }
   }
