@@ -19,7 +19,8 @@ class Engine:
     """One enginesim; `with Engine("--option") as engine`."""
 
     def __init__(self, *options):
-        self.process = subprocess.Popen([BINARY, "--port", "0", *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([BINARY, "--port", "0", *options],
+                                        stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         self.port = int(re.fullmatch(r"listening on (\d+)\n", line).group(1))
 
@@ -36,7 +37,9 @@ class Engine:
 
     def ask(self, method, path, body=None):
         connection = self.connect()
-        connection.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body))
+        if isinstance(body, dict):
+            body = json.dumps(body)
+        connection.request(method, path, body)
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -55,7 +58,7 @@ class Engine:
                 for line in page.splitlines() if not line.startswith("#")}
 
     def wait_for(self, condition):
-        """Asks for the metrics until the condition holds; the test's own time-out ends a wait in vain."""
+        """Asks for for metrics until the condition holds; the time-out of tests ends a vain wait."""
         while True:
             metrics = self.metrics()
             if condition(metrics):
@@ -79,14 +82,15 @@ class EngineSim(unittest.TestCase):
             self.assertEqual(answer["model"], "demo")
             self.assertEqual(len(answer["choices"][0]["text"]), 32)
             self.assertEqual(answer["choices"][0]["finish_reason"], "length")
-            self.assertEqual(answer["usage"], {"prompt_tokens": 100, "completion_tokens": 8, "total_tokens": 108,
+            self.assertEqual(answer["usage"], {"prompt_tokens": 100, "completion_tokens": 8,
+                                               "total_tokens": 108,
                                                "prompt_tokens_details": {"cached_tokens": 0}})
 
     def test_streams_a_token_an_event_and_then_the_usage(self):
         with Engine("--time-factor", "10") as engine:
             connection = engine.connect()
-            body = {"model": "demo", "prompt": "x" * 400, "max_tokens": 5, "ignore_eos": True, "stream": True,
-                    "stream_options": {"include_usage": True}}
+            body = {"model": "demo", "prompt": "x" * 400, "max_tokens": 5, "ignore_eos": True,
+                    "stream": True, "stream_options": {"include_usage": True}}
             texts = []
             for _ in range(2):  # twice on one connection: it is kept alive
                 connection.request("POST", "/v1/completions", json.dumps(body))
@@ -135,29 +139,33 @@ class EngineSim(unittest.TestCase):
             self.assertEqual(reasons, {"stop", "length"})
 
     def test_counts_in_its_metrics_under_vllms_names(self):
-        with Engine("--time-factor", "10", "--blocks", "1000", "--adapters", "sql,chat", "--max-loras", "2") as engine:
+        with Engine("--time-factor", "10", "--blocks", "1000", "--adapters", "sql,chat",
+                    "--max-loras", "2") as engine:
             engine.complete("x" * 400, max_tokens=8, ignore_eos=True)
             engine.complete("x" * 400, max_tokens=8, ignore_eos=True)
             metrics = engine.metrics()
-            for name, value in {"num_requests_running": 0, "num_requests_waiting": 0, "kv_cache_usage_perc": 0,
+            for name, value in {"num_requests_running": 0, "num_requests_waiting": 0,
+                                "kv_cache_usage_perc": 0,
                                 "prefix_cache_queries_total": 200, "prefix_cache_hits_total": 96,
                                 "prompt_tokens_total": 200, "generation_tokens_total": 16,
                                 "time_to_first_token_seconds_count": 2,
                                 "inter_token_latency_seconds_count": 14}.items():
                 self.assertEqual(metrics["vllm:" + name], value, name)
-            self.assertEqual(metrics["vllm:gpu_cache_usage_perc"], metrics["vllm:kv_cache_usage_perc"])
+            self.assertEqual(metrics["vllm:gpu_cache_usage_perc"],
+                             metrics["vllm:kv_cache_usage_perc"])
             page = engine.ask("GET", "/metrics")[1]
             self.assertIn('block_size="16"', page)
             self.assertIn('num_gpu_blocks="1000"', page)
-            self.assertIn('vllm:lora_requests_info{max_lora="2",running_lora_adapters="",waiting_lora_adapters=""}',
-                          page)
+            self.assertIn('vllm:lora_requests_info{max_lora="2",running_lora_adapters="",'
+                          'waiting_lora_adapters=""}', page)
             self.assertIn("process_start_time_seconds ", page)
 
     def test_shows_adapters_while_they_run_and_frees_an_aborted_request_at_once(self):
         with Engine("--adapters", "sql") as engine:
             connection = engine.connect()
             connection.request("POST", "/v1/completions", json.dumps(
-                {"model": "sql", "prompt": "x" * 4000, "max_tokens": 100000, "ignore_eos": True, "stream": True}))
+                {"model": "sql", "prompt": "x" * 4000, "max_tokens": 100000, "ignore_eos": True,
+                 "stream": True}))
             answer = connection.getresponse()
             next(events_of(answer))
             metrics = engine.metrics()
@@ -190,7 +198,8 @@ class EngineSim(unittest.TestCase):
             self.assertEqual(engine.ask("GET", "/v1/completions")[0], 405)
             self.assertEqual(engine.ask("GET", "/health")[0], 200)
             models = json.loads(engine.ask("GET", "/v1/models")[1])["data"]
-            self.assertEqual([(model["id"], model["max_model_len"]) for model in models], [("demo", 160)])
+            self.assertEqual([(model["id"], model["max_model_len"]) for model in models],
+                             [("demo", 160)])
 
     def test_does_not_compute_between_steps(self):
         """A busy loop would burn the two seconds that these steps take."""

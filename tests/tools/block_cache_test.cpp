@@ -10,7 +10,8 @@
 namespace pickd::enginesim {
 namespace {
 
-// Takes blocks for `keys`, shared where present, and gives them back tail first, as a sequence does.
+// Takes blocks for `keys`, shared where present, and gives them back tail first, as a sequence
+// does.
 std::vector<BlockId> take(BlockCache& cache, const std::vector<BlockKey>& keys) {
   const std::size_t hits = cache.match(keys);
   std::vector<BlockId> blocks;

@@ -66,7 +66,8 @@ TEST(Engine, ReusesTheFullBlocksOfAnEarlierPromptAndItsAnswer) {
   std::uint64_t now = 0;
   engine.submit(request(1, 64, 17, 1000));
   EXPECT_EQ(run(engine, now).at(1).cached_tokens, 0U);
-  // The next turn: prompt and answer of the first, and more. Of 64 + 17 tokens the last was never computed.
+  // The next turn: prompt and answer of the first, and more. Of 64 + 17 tokens the last was never
+  // computed.
   engine.submit(request(2, 128, 1, 1000));
   EXPECT_EQ(run(engine, now).at(2).cached_tokens, 80U);
   EXPECT_EQ(engine.counters().prefix_queries_tokens, 64U + 128U);

@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 // How often a condition without a descriptor is looked at again.
 constexpr std::chrono::milliseconds kLookAgain{5};
 
-// Runs between fork and exec: async-signal-safe calls only. Returns only on failure, with errno set.
+// Runs between fork and exec: async-signal-safe calls only. Returns only on failure, with errno
+// set.
 void become(char* const* arguments, pid_t parent, int output, int errors) {
   sigset_t none;
   sigemptyset(&none);

@@ -1,7 +1,8 @@
-// Child: a program that is started, watched and never outlives its parent; and a directory for its files.
+// Child: a program that is started, watched and never outlives its parent; and a directory for its
+// files.
 //
-// Children get a process group of their own (Ctrl-C reaches the parent alone, which then ends them in
-// order) and die with the parent thread that started them.
+// Children get a process group of their own (Ctrl-C reaches the parent alone, which then ends them
+// in order) and die with the parent thread that started them.
 #pragma once
 
 #include <sys/types.h>
@@ -44,8 +45,8 @@ class Child {
   int exit_status() const { return status_; }
   std::string exit_words() const;  // "exited with 2", "killed by signal 11"
 
-  // Waits for a line of its stdout that begins with `prefix`; gives the rest of that line. Fails when the
-  // program ends or the time is over.
+  // Waits for a line of its stdout that begins with `prefix`; gives the rest of that line. Fails
+  // when the program ends or the time is over.
   base::Result<std::string> wait_for_line(std::string_view prefix,
                                           std::chrono::milliseconds timeout);
 

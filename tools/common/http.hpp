@@ -1,5 +1,5 @@
-// HTTP/1.1 requests out of a byte stream (Boost.Beast's parser, kept out of every other file), and the
-// heads of answers. Knows nothing of sockets and of what a request asks for.
+// HTTP/1.1 requests out of a byte stream (Boost.Beast's parser, kept out of every other file), and
+// the heads of answers. Knows nothing of sockets and of what a request asks for.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,12 @@
-// BlockCache: the paged KV cache of one engine. Counts, shares and forgets blocks; holds no content, reads
-// no clock and knows nothing of requests.
+// BlockCache: the paged KV cache of one engine. Counts, shares and forgets blocks; holds no
+// content, reads no clock and knows nothing of requests.
 //
 // A block is in one of three states, and the three counts always add up to the total:
 //   free    nothing in it
 //   used    referenced by at least one sequence
-//   cached  referenced by nobody, but its content may be found again by its key; in a list from the one
-//           that was released longest ago. New blocks come from `free`, then from the old end of the list.
+//   cached  referenced by nobody, but its content may be found again by its key; in a list from
+//           the one that was released longest ago
+// New blocks come from `free`, then from the old end of the cached list.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,8 @@ class BlockCache {
   // How many of the leading `keys` are present.
   std::size_t match(std::span<const BlockKey> keys) const;
 
-  // How many of `keys`, all present, nobody references: pinning them takes that many from available().
+  // How many of `keys`, all present, nobody references: pinning them takes that many from
+  // available().
   std::uint32_t count_unreferenced(std::span<const BlockKey> keys) const;
 
   // Adds a reference to the block of a present key.
@@ -43,12 +45,13 @@ class BlockCache {
   // A block with one reference and no key, or nothing when every block is used.
   std::optional<BlockId> allocate();
 
-  // From now on `block` is found under `key`. When another block is found there already, `block` stays a
-  // private copy.
+  // From now on `block` is found under `key`. When another block is found there already, `block`
+  // stays a private copy.
   void publish(BlockId block, BlockKey key);
 
-  // Takes a reference back. The last one puts the block at the young end of the cached list, or makes it
-  // free when it has no key. Release the tail of a sequence first, so that its head lives longest.
+  // Takes a reference back. The last one puts the block at the young end of the cached list, or
+  // makes it free when it has no key. Release the tail of a sequence first, so that its head lives
+  // longest.
   void release(BlockId block);
 
   // Forgets all content. Used blocks stay with their sequences, but nobody finds them any more.

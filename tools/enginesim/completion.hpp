@@ -1,5 +1,5 @@
-// The completions API in words: JSON bodies to requests, tokens to JSON answers. Knows nothing of sockets,
-// of scheduling and of time.
+// The completions API in words: JSON bodies to requests, tokens to JSON answers. Knows nothing of
+// sockets, of scheduling and of time.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct Usage {
   std::uint32_t output_tokens = 0;
 };
 
-// Writes the answers to one request. `finish_reason` is "stop", "length", or empty while it goes on.
+// Writes the answers to one request. `finish_reason` is "stop", "length", or empty while it goes
+// on.
 class CompletionWriter {
  public:
   CompletionWriter(std::string_view id, std::string_view model, std::uint64_t created_s);

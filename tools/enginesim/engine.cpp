@@ -146,8 +146,8 @@ bool Engine::may_load_adapter(std::uint32_t adapter) const {
   return loaded.size() < options_.adapters_max || std::ranges::binary_search(loaded, adapter);
 }
 
-// Gives the sequence blocks for its first `tokens` tokens; false when there are not enough, and then it
-// keeps those it got.
+// Gives the sequence blocks for its first `tokens` tokens; false when there are not enough, and
+// then it keeps those it got.
 bool Engine::extend(Sequence& sequence, std::uint32_t tokens) {
   const std::size_t wanted = (tokens + options_.block_tokens - 1) / options_.block_tokens;
   while (sequence.blocks.size() < wanted) {

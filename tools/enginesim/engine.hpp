@@ -1,7 +1,7 @@
-// Engine: what an inference engine does with its requests, step by step: continuous batching with a token
-// budget, chunked prefill, prefix caching, preemption of the newest. Does no I/O and reads no clock, so the
-// HTTP server runs it in real time and a simulator in virtual time. It sees lengths and block keys, never
-// text.
+// Engine: what an inference engine does with its requests, step by step: continuous batching with a
+// token budget, chunked prefill, prefix caching, preemption of the newest. Does no I/O and reads no
+// clock, so the HTTP server runs it in real time and a simulator in virtual time. It sees lengths
+// and block keys, never text.
 //
 //   submit() ... begin_step(now) -> end of the step; wait until then; end_step() -> tokens; again
 //
@@ -21,9 +21,10 @@
 namespace pickd::enginesim {
 
 // A step takes
-//   step_s + prefill_s * P + attention_s * sum of u (e - u/2) + decode_sequence_s * R + decode_token_s * K
-// P = prompt tokens computed in it, u = those of one sequence, which end at position e; R = sequences that
-// decode, K = KV tokens they hold.
+//   step_s + prefill_s * P + attention_s * sum of u (e - u/2)
+//          + decode_sequence_s * R + decode_token_s * K
+// P = prompt tokens computed in it, u = those of one sequence, which end at position e; R =
+// sequences that decode, K = KV tokens they hold.
 struct StepRates {
   double step_s = 0.010;
   double prefill_s = 1e-4;
@@ -49,7 +50,8 @@ struct Request {
   std::uint32_t prompt_tokens = 0;  // at least 1
   std::uint32_t output_tokens = 0;  // at least 1: when the answer ends
   std::uint32_t adapter = 0;        // LoRA adapter; 0 = none
-  // Keys of the full blocks of prompt and answer, in order. May be shorter: blocks beyond are not shared.
+  // Keys of the full blocks of prompt and answer, in order. May be shorter: blocks beyond are not
+  // shared.
   std::vector<BlockKey> keys;
 };
 
@@ -83,8 +85,8 @@ class Engine {
   // Removes a request and frees its blocks at once, within a step too. False: not here (any more).
   bool abort(std::uint64_t id);
 
-  // Begins a step: decides what is computed and takes the blocks for it. Gives the time it ends, or nothing
-  // when there is no work. Only between steps.
+  // Begins a step: decides what is computed and takes the blocks for it. Gives the time it ends, or
+  // nothing when there is no work. Only between steps.
   std::optional<std::uint64_t> begin_step(std::uint64_t now_ns);
 
   // Ends the step and appends its tokens to `events`, in the order of the batch.

@@ -1,4 +1,5 @@
-// enginesim: a vLLM-like inference engine over HTTP that computes nothing and takes as long as if it did.
+// enginesim: a vLLM-like inference engine over HTTP that computes nothing and takes as long as if
+// it did.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

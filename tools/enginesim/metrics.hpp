@@ -1,5 +1,5 @@
-// The /metrics page under the names of vLLM's V1 engine. Turns numbers into text; counts nothing but its
-// own histograms and reads no clock.
+// The /metrics page under the names of vLLM's V1 engine. Turns numbers into text; counts nothing
+// but its own histograms and reads no clock.
 #pragma once
 
 #include <cstdint>

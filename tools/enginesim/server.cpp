@@ -110,7 +110,8 @@ void Server::accept_all() {
   for (;;) {
     base::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
-      // Out of descriptors: the listener would stay readable and the loop spin. drop() brings it back.
+      // Out of descriptors: the listener would stay readable and the loop spin. drop() brings it
+      // back.
       accepting_ = errno != EMFILE && errno != ENFILE;
       if (!accepting_) watch(epoll_, listener_.get(), 0, EPOLL_CTL_MOD).ok();
       return;
@@ -259,7 +260,8 @@ void Server::begin_completion(Connection& connection, const tools::HttpRequest& 
   const std::uint32_t own_length =
       wanted.ignore_eos ? wanted.tokens_max : answer_length(seed, options_.answer_tokens_mean);
   const std::uint32_t output_tokens = std::min(own_length, wanted.tokens_max);
-  // What was asked for must fit, not what the answer will turn out to be: the client cannot know that.
+  // What was asked for must fit, not what the answer will turn out to be: the client cannot know
+  // that.
   if (wanted.prompt.size() + wanted.tokens_max > engine_.sequence_tokens_max()) {
     return send_error(connection, 400, "BadRequestError",
                       "This model's maximum context length is " +
@@ -299,7 +301,8 @@ void Server::on_timer() {
   if (::read(timer_.get(), &expirations, sizeof expirations) != sizeof expirations) return;
   events_.clear();
   engine_.end_step(events_);
-  // The next step goes on while the tokens of this one are sent, as in an engine with an output thread.
+  // The next step goes on while the tokens of this one are sent, as in an engine with an output
+  // thread.
   start_step();
   const std::uint64_t now_ns = base::monotonic_ns();
   for (const TokenEvent& event : events_) on_token(event, now_ns);

@@ -1,6 +1,6 @@
-// Server: one engine behind HTTP/1.1, in real time. One thread: an epoll loop and a timer that ends the
-// engine's steps; between events it sleeps. Knows sockets and the clock; what a request costs is the
-// engine's business.
+// Server: one engine behind HTTP/1.1, in real time. One thread: an epoll loop and a timer that ends
+// the engine's steps; between events it sleeps. Knows sockets and the clock; what a request costs
+// is the engine's business.
 //
 //   POST /v1/completions   POST /reset_prefix_cache   GET /metrics   GET /health   GET /v1/models
 #pragma once

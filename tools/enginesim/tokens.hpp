@@ -1,6 +1,6 @@
-// Pseudo-tokens: text becomes one token for every four bytes, and answers are made of words of four bytes,
-// so an answer that comes back within the next prompt falls on the same tokens when the prompt before it
-// was a multiple of four bytes long. Pure functions.
+// Pseudo-tokens: text becomes one token for every four bytes, and answers are made of words of four
+// bytes, so an answer that comes back within the next prompt falls on the same tokens when the
+// prompt before it was a multiple of four bytes long. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ std::string answer_word(std::uint64_t seed, std::uint32_t index);
 // When an answer ends by itself: exponential with the given mean, at least 1.
 std::uint32_t answer_length(std::uint64_t seed, double mean_tokens);
 
-// Keys of the full blocks of prompt and answer; `name` (model or adapter) and `salt` begin the chain.
+// Keys of the full blocks of prompt and answer; `name` (model or adapter) and `salt` begin the
+// chain.
 std::vector<BlockKey> block_keys(std::string_view name, std::string_view salt,
                                  std::span<const Token> prompt, std::uint64_t seed,
                                  std::uint32_t output_tokens, std::uint32_t block_tokens);
