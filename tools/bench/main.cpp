@@ -1,1 +1,27 @@
-int main() { return 0; }
+// pickd-bench: measures pickd. Every figure is printed beside a probe of the machine from the same run.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "pickd/pickd.h"
+#include "tools/bench/subcommands.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"pickd-bench: measures pickd, beside a probe of the machine in the same run.\n"};
+  app.footer("Exit codes: 0 measured, 1 could not measure, 2 arguments bad.");
+  app.set_version_flag("--version", std::string("pickd-bench ") + pickd_version());
+  app.require_subcommand(1);
+  pickd::bench::add_replay(
+      *app.add_subcommand("replay", "Replay a Mooncake trace through a daemon: hit rate and pick latency"));
+  pickd::bench::add_pick(
+      *app.add_subcommand("pick", "Round trip of a pick against a bare ring of the same record size"));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pickd-bench: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,64 @@
+#include "tools/bench/daemon_process.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+
+#include "abi/fence.hpp"
+
+namespace pickd::bench {
+
+namespace {
+
+constexpr std::chrono::seconds kStartMax{20};
+
+tools::TempDir make_directory() {
+  auto directory = tools::TempDir::make("pickd-bench");
+  if (!directory) throw std::runtime_error(directory.error().text);
+  return std::move(*directory);
+}
+
+std::string write_config(const std::string& directory, const DaemonOptions& options) {
+  const std::string path = directory + "/pickd.yaml";
+  std::ofstream file(path);
+  file << "listen: {socket: " << directory << "/pickd.sock, keys_max: " << options.keys_max << "}\n"
+       << "state: {path: " << directory << "/state, size_mib: " << options.state_mib
+       << ", capacity_tokens: " << options.capacity_tokens << "}\n"
+       << "workers: {count: " << options.workers << ", spin: " << options.spin_us << "us}\n"
+       << "log: {level: warn}\n"
+       << "endpoints:\n";
+  for (std::uint32_t at = 0; at < options.endpoints; ++at) {
+    file << "  - {name: engine-" << at << ", address: \"127.0.0.1:" << 9000 + at << "\"}\n";
+  }
+  return path;
+}
+
+}  // namespace
+
+DaemonProcess::DaemonProcess(const DaemonOptions& options)
+    : workers_(options.workers), directory_(make_directory()), socket_(directory_.path() + "/pickd.sock") {
+  std::vector<std::string> arguments = {tools::program_directory() + "/pickd", "--config",
+                                        write_config(directory_.path(), options)};
+  if (!options.profile.empty()) arguments.insert(arguments.end(), {"--profile", options.profile});
+  if (options.virtual_clock) arguments.emplace_back("--virtual-clock");
+  auto child = tools::Child::start(arguments, {});
+  if (!child) throw std::runtime_error(child.error().text);
+  child_ = std::move(*child);
+  const auto give_up = std::chrono::steady_clock::now() + kStartMax;
+  while (control_ == nullptr) {
+    try {
+      control_ = std::make_unique<tools::ControlClient>(socket_, "pickd-bench");
+    } catch (const std::runtime_error&) {
+      if (!child_.running()) throw std::runtime_error("pickd " + child_.exit_words());
+      if (std::chrono::steady_clock::now() > give_up) throw;
+    }
+  }
+}
+
+void DaemonProcess::wait_until_asleep() {
+  for (std::uint32_t worker = 0; worker < workers_; ++worker) {
+    while (!control_->state().asleep(worker)) abi::spin_pause();
+  }
+}
+
+}  // namespace pickd::bench

@@ -1,0 +1,44 @@
+// A daemon of its own for a measurement: started from the directory of this program with a generated
+// configuration, gone with this object.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/common/child.hpp"
+#include "tools/common/control_client.hpp"
+
+namespace pickd::bench {
+
+struct DaemonOptions {
+  std::string profile;  // empty: the default one
+  std::uint32_t endpoints = 8;
+  std::uint32_t keys_max = 2048;
+  std::uint64_t state_mib = 256;
+  std::uint64_t capacity_tokens = 500'000;  // 0: no limit
+  std::uint32_t workers = 1;
+  std::uint32_t spin_us = 0;
+  bool virtual_clock = false;
+};
+
+class DaemonProcess {
+ public:
+  // Throws std::runtime_error with the daemon's words.
+  explicit DaemonProcess(const DaemonOptions& options);
+
+  const std::string& socket() const { return socket_; }
+  tools::ControlClient& control() { return *control_; }
+  // Returns when no worker spins any more: a probe of the machine then has the cores for itself.
+  void wait_until_asleep();
+
+ private:
+  std::uint32_t workers_;
+  tools::TempDir directory_;
+  std::string socket_;
+  tools::Child child_;
+  std::unique_ptr<tools::ControlClient> control_;
+};
+
+}  // namespace pickd::bench

@@ -1,0 +1,12 @@
+// Numbers for people: bytes, durations and shares in few characters. For output only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pickd::tools {
+
+std::string human_bytes(std::uint64_t bytes);        // "256 MiB"
+std::string human_ms(std::uint64_t milliseconds);    // "3.2 s", "2 h 5 min"
+
+}  // namespace pickd::tools

@@ -1,0 +1,16 @@
+#include "tools/ctl/commands.hpp"
+
+namespace pickd::ctl {
+
+namespace {
+
+const Command kCommands[] = {
+    {"status", "The daemon: version, uptime, clients, store, counters", run_status},
+    {"endpoints", "The endpoints: state, load, cached blocks, one line each", run_endpoints},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+}  // namespace pickd::ctl

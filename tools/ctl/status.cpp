@@ -1,0 +1,70 @@
+// pickctl status.
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/common/control_client.hpp"
+#include "tools/common/human.hpp"
+#include "tools/ctl/commands.hpp"
+
+namespace pickd::ctl {
+
+namespace {
+
+void print_json(const fb::StatusAnswer& status) {
+  nlohmann::ordered_json out;
+  out["version"] = status.version()->str();
+  out["pid"] = status.pid();
+  out["socket"] = status.socket()->str();
+  out["uptime_ms"] = status.uptime_ms();
+  out["daemon_epoch"] = status.daemon_epoch();
+  out["instance"] = status.instance();
+  out["reactor"] = status.reactor()->str();
+  out["profile"] = status.profile()->str();
+  out["state_bytes"] = status.state_bytes();
+  out["block_tokens"] = status.block_tokens();
+  out["ttl_ms"] = status.ttl_ms();
+  out["tick"] = status.tick();
+  out["clients"] = status.clients();
+  out["channels"] = status.channels();
+  out["workers"] = status.workers();
+  out["endpoints"] = status.endpoints();
+  out["endpoints_ready"] = status.endpoints_ready();
+  out["reservations"] = status.reservations();
+  out["prefix_words"] = status.prefix_words();
+  out["prefix_live"] = status.prefix_live();
+  for (const fb::Counter* counter : *status.counters()) {
+    out["counters"][counter->name()->str()] = counter->value();
+  }
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+void print_text(const fb::StatusAnswer& status) {
+  std::printf("pickd %s, pid %u, up %s, on %s\n", status.version()->c_str(), status.pid(),
+              tools::human_ms(status.uptime_ms()).c_str(), status.socket()->c_str());
+  std::printf("profile      %s\n", status.profile()->c_str());
+  std::printf("endpoints    %u, %u ready\n", status.endpoints(), status.endpoints_ready());
+  std::printf("clients      %u, %u channels, %u worker%s, reactor %s\n", status.clients(), status.channels(),
+              status.workers(), status.workers() == 1 ? "" : "s", status.reactor()->c_str());
+  const double load =
+      status.prefix_words() == 0 ? 0 : 100.0 * static_cast<double>(status.prefix_live()) /
+                                           static_cast<double>(status.prefix_words());
+  std::printf("state        %s, blocks of %u tokens, TTL %s\n",
+              tools::human_bytes(status.state_bytes()).c_str(), status.block_tokens(),
+              tools::human_ms(status.ttl_ms()).c_str());
+  std::printf("prefixes     %" PRIu64 " blocks held, %.1f %% of the table\n", status.prefix_live(), load);
+  std::printf("in flight    %" PRIu64 " requests\n", status.reservations());
+  for (const fb::Counter* counter : *status.counters()) {
+    if (counter->value() != 0) std::printf("%-48s %" PRIu64 "\n", counter->name()->c_str(), counter->value());
+  }
+}
+
+}  // namespace
+
+void run_status(const Options& options) {
+  tools::ControlClient control(options.socket, "pickctl");
+  const auto& status = control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus);
+  options.json ? print_json(status) : print_text(status);
+}
+
+}  // namespace pickd::ctl
