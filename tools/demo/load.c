@@ -419,6 +419,7 @@ int main(int argc, char** argv) {
     pickd_result_free(talk->result);
   }
   free(driver.talks);
+  workload_free(&workload);
   free(streams);
   curl_multi_cleanup(driver.multi);
   curl_slist_free_all(driver.headers);

@@ -112,6 +112,7 @@ base::Result<void> Run::watch_driver() {
   while (driver_.running()) ::poll(nullptr, 0, 5);
   show_progress(true);
   if (driver_.exit_status() != 0) {
+    if (auto checked = check_children(); !checked) return checked;  // the cause, rather
     return base::Error{-ECHILD,
                        "pickd-demo-load " + driver_.exit_words() + last_words("pickd-demo-load")};
   }

@@ -86,3 +86,15 @@ int workload_read(const char* path, struct workload* workload) {
   if (mistake != NULL) fprintf(stderr, "pickd-demo-load: %s:%d: %s\n", path, number, mistake);
   return mistake == NULL ? 0 : -1;
 }
+
+void workload_free(struct workload* workload) {
+  for (size_t i = 0; i < workload->conversation_count; i++) {
+    struct conversation* conversation = &workload->conversations[i];
+    for (size_t t = 0; t < conversation->turn_count; t++) free(conversation->turns[t].text);
+    free(conversation->turns);
+  }
+  for (size_t i = 0; i < workload->system_count; i++) free(workload->systems[i]);
+  free(workload->conversations);
+  free(workload->systems);
+  memset(workload, 0, sizeof *workload);
+}

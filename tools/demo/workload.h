@@ -33,8 +33,8 @@ struct workload {
   size_t conversation_count;
 };
 
-/* 0, or -1 after saying on stderr which line is wrong and why. Never freed: it lives as long as the
- * program. */
+/* 0, or -1 after saying on stderr which line is wrong and why. Free it in both cases. */
 int workload_read(const char* path, struct workload* workload);
+void workload_free(struct workload* workload);
 
 #endif
