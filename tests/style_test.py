@@ -19,7 +19,7 @@ KINDS = {
     ".hpp": ("//", "/*"), ".cpp": ("//", "/*"), ".h": ("//", "/*"), ".c": ("//", "/*"), ".def": ("//", "/*"),
     ".py": ("#", '"""'), ".sh": ("#",), "dev": ("#",), "run": ("#",), "CMakeLists.txt": ("#",), ".fbs": ("//",),
 }
-# The public header is the manual and one file on purpose.
+# The public header is the manual: one file on purpose, its columns set by hand.
 LONG_FILES = {"include/pickd/pickd.h"}
 # Built from pieces, so that this file does not find itself.
 MACHINE_PATHS = re.compile("|".join(["/ho" + "me/[a-z]", "/wo" + "rk/(?:main|shared)", "/Us" + "ers/[a-z]"]))
@@ -58,7 +58,7 @@ def check_file(root, path):
     if not introduced and not has_first_comment(lines, kind_of(path)):
         yield f"{path}:1: no first comment; say what the file is for and what it may not know"
     for number, line in enumerate(lines, 1):
-        if len(line) > COLUMNS_MAX and not path.endswith((".py", ".txt", ".def", ".fbs")):
+        if len(line) > COLUMNS_MAX and path not in LONG_FILES and not path.endswith((".py", ".txt", ".def", ".fbs")):
             yield f"{path}:{number}: {len(line)} columns; at most {COLUMNS_MAX}"
         if "\t" in line:
             yield f"{path}:{number}: a tab; use spaces"
