@@ -241,6 +241,7 @@ Channel* pickd_client::pop_free() {
 
 int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when_busy) {
   bool reconnected = false;
+  bool more_allowed = true;  // by the daemon
   Lock lock(mutex);
   for (;;) {
     // Who waits for an answer notices a hang-up then; who does not has to look for it.
@@ -255,7 +256,7 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       *out = channel;
       return 0;
     }
-    if (channel_count < channels_max) {
+    if (channel_count < channels_max && more_allowed) {
       ++channel_count;
       Session* opening = session;
       opening->retain();
@@ -271,17 +272,19 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       lock.lock();
       --channel_count;
       changed.wake_one();
-      if (code != -ENOTCONN) return code;
-      continue;  // request() has marked the connection dead
+      // The daemon's limit: what is open has to do. -ENOTCONN: the connection is marked dead now.
+      more_allowed = code != -EMFILE;
+      if (code != -ENOTCONN && (more_allowed || channel_count == 0)) return code;
+      continue;
     }
     if (when_busy == WhenBusy::kFail) {
       return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more",
-                       channels_max);
+                       channel_count);
     }
     if (!changed.wait(lock, deadline)) {
       return error.set(-ETIMEDOUT,
                        "all %u channels were in use until the deadline; channels_max allows more",
-                       channels_max);
+                       channel_count);
     }
   }
 }

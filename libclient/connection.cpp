@@ -73,7 +73,8 @@ int Connection::request(ControlExchange& exchange, const Deadline& deadline, Las
   }
   const std::uint32_t number = ++last_number_;
   int code = send(exchange, number, error);
-  if (code == 0) code = receive(exchange, number, deadline, error);
+  // A daemon that refuses a client says why and hangs up at once: its words may still wait here.
+  if (code == 0 || code == -ENOTCONN) code = receive(exchange, number, deadline, error);
   {
     const Lock lock(mutex_);
     busy_ = false;
@@ -108,13 +109,15 @@ int Connection::receive(ControlExchange& exchange, std::uint32_t number, const D
     if (const int code = receive_packet(exchange, error); code != 0) return code;
 
     const fb::Message* reply = exchange.reply_;
-    if (reply->number() != number) {
+    const auto* outcome = reply->body_as_Outcome();
+    // Number 0 answers no request: it refuses the connection as such.
+    if (reply->number() != number && (reply->number() != 0 || outcome == nullptr)) {
       // An answer to a request whose asker stopped waiting.
       if (const auto* opened = reply->body_as_ChannelOpened())
         close_abandoned_channel(opened->channel());
       continue;
     }
-    const auto* outcome = reply->body_as_Outcome();
+    if (reply->number() == 0) mark_dead();
     if (outcome == nullptr || outcome->code() == 0) return 0;
     if (outcome->code() > 0 || outcome->code() < -4095) {
       return error.set(-EPROTO, "the daemon answered with error value %d", outcome->code());
@@ -138,9 +141,12 @@ int Connection::receive_packet(ControlExchange& exchange, LastError& error) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t size;
-  do {
+  bool reset = false;  // told once when the daemon closed with our request unread; its words follow
+  for (;;) {
     size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (size < 0 && errno == EINTR);
+    if (size >= 0 || (errno != EINTR && (errno != ECONNRESET || reset))) break;
+    reset = reset || errno == ECONNRESET;
+  }
   if (size <= 0) return lost(error);
 
   for (cmsghdr* part_head = CMSG_FIRSTHDR(&message); part_head != nullptr;

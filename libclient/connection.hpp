@@ -44,7 +44,8 @@ class Connection {
   void mark_dead() { dead_.store(true, std::memory_order_relaxed); }
   // Asks the kernel.
   bool hung_up();
-  // Tells the daemon that this end is meant. Neither answered nor waited for; nothing may follow it.
+  // Tells the daemon that this end is meant. Neither answered nor waited for; nothing may follow
+  // it.
   void say_goodbye();
   void abandon() { static_cast<void>(socket_.release()); }
 

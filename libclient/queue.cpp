@@ -53,7 +53,10 @@ int add_to_epoll(const Fd& epoll, int descriptor) {
 // ---- Channel ------------------------------------------------------------------------------------
 
 pickd_queue::~pickd_queue() {
-  if (channel_ != nullptr) Channel::close(channel_, client->connect_deadline());
+  if (channel_ == nullptr) return;
+  const Deadline deadline = client->connect_deadline();
+  give_up_all(deadline);
+  Channel::close(channel_, deadline);
 }
 
 void pickd_queue::abandon() {
@@ -300,6 +303,25 @@ void pickd_queue::write_cancels() {
       if (pending->answered) forget(pending);
     }
     pending = after;
+  }
+}
+
+// Cancels all that is outstanding, so that nothing stays reserved for answers that nobody will take.
+void pickd_queue::give_up_all(const Deadline& deadline) {
+  for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
+    if (pending->state != PendingState::kLive) continue;
+    pending->state = PendingState::kCancelled;
+    ++cancelled_;
+  }
+  for (;;) {
+    write_cancels();
+    Pending* unwritten = pending_.oldest();
+    while (unwritten != nullptr &&
+           (unwritten->state != PendingState::kCancelled || unwritten->cancel_position != 0)) {
+      unwritten = unwritten->after;
+    }
+    if (unwritten == nullptr || channel_->session().connection().dead()) return;
+    if (channel_->wait_for_room(sizeof(abi::CancelRecord), 0, deadline) == nullptr) return;
   }
 }
 

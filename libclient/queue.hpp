@@ -42,6 +42,7 @@ struct pickd_queue {
   int take_failed(pickd_result& result, std::uint64_t* user_data);
   void forget(pickd::client::Pending* pending);
   void write_cancels();
+  void give_up_all(const pickd::client::Deadline& deadline);
   void forget_consumed_cancels();
   void disarm();
   bool arm();

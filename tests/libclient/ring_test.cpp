@@ -251,7 +251,7 @@ TEST(Rings, CarryRecordsBetweenTwoThreads) {
   writer.attach(ring.bytes, kRingBytes, &ring.tail, &ring.head);
   CompletionReader reader;  // the same protocol seen from the other end
   reader.attach(ring.bytes, kRingBytes, &ring.head, &ring.tail);
-  constexpr std::uint64_t kRecords = 50'000;
+  constexpr std::uint64_t kRecords = 5'000;
   std::atomic<bool> given_up{false};
 
   std::thread producer([&] {
