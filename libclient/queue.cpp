@@ -306,7 +306,8 @@ void pickd_queue::write_cancels() {
   }
 }
 
-// Cancels all that is outstanding, so that nothing stays reserved for answers that nobody will take.
+// Cancels all that is outstanding, so that nothing stays reserved for answers that nobody will
+// take.
 void pickd_queue::give_up_all(const Deadline& deadline) {
   for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
     if (pending->state != PendingState::kLive) continue;
