@@ -9,7 +9,10 @@ namespace {
 
 // State word: [ state : 2 ][ flags : 6 ][ tag of the ticket : 56 ].
 constexpr std::uint64_t kTagMask = (1ULL << 56) - 1;
-constexpr std::uint32_t kWritingLooks = 1000;  // bounded: a record may stay half written after a crash
+// How long to wait for another worker's claim: a few stores, or, when that worker lost its core in
+// between, some tens of milliseconds. Giving up early would lose an end, and its load until the lease is
+// over. Bounded all the same: a record may stay half written after a crash.
+constexpr std::uint32_t kWritingLooks = 1 << 20;
 
 constexpr std::uint64_t state_word(abi::ReservationState state, std::uint32_t flags, std::uint64_t tag) {
   return (static_cast<std::uint64_t>(state) << 62) | (static_cast<std::uint64_t>(flags & 0x3F) << 56) |
@@ -30,6 +33,18 @@ constexpr std::uint32_t uncached_of(std::uint64_t tokens) { return static_cast<s
 constexpr std::uint32_t uid_of(std::uint64_t owner) { return static_cast<std::uint32_t>(owner >> 32); }
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// The state word once no other worker is at the record. Acquire; partner: the release of who filled,
+// moved or freed it.
+std::uint64_t settled(const abi::Reservation& slot) {
+  std::uint64_t word = slot.state.load(std::memory_order_acquire);
+  for (std::uint32_t turn = 0; turn < kWritingLooks; ++turn) {
+    if (state_of(word) != abi::ReservationState::kWriting) break;
+    abi::spin_pause();
+    word = slot.state.load(std::memory_order_acquire);
+  }
+  return word;
+}
 
 // Changes the counts of the endpoint a handle names; false when its generation is gone.
 bool change(abi::EndpointRecord* records, std::uint64_t handle, std::int64_t requests, std::int64_t tokens) {
@@ -77,14 +92,8 @@ abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const 
   const std::uint64_t hash = hash_of(ticket);
   for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
     abi::Reservation& slot = slots_[(hash + probe) & mask_];
-    std::uint64_t word = slot.state.load(std::memory_order_acquire);
-    if ((word & kTagMask) != (hash & kTagMask)) continue;
-    // Another worker is moving it or just ending it: that takes a few stores, so look again.
-    for (std::uint32_t turn = 0; turn < kWritingLooks; ++turn) {
-      if (state_of(word) != abi::ReservationState::kWriting) break;
-      abi::spin_pause();
-      word = slot.state.load(std::memory_order_acquire);
-    }
+    if ((slot.state.load(kRelaxed) & kTagMask) != (hash & kTagMask)) continue;
+    const std::uint64_t word = settled(slot);
     if (state_of(word) != abi::ReservationState::kHeld) continue;
     if (slot.client.load(kRelaxed) != ticket.client || slot.sequence.load(kRelaxed) != ticket.sequence) {
       continue;
@@ -95,18 +104,37 @@ abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const 
   return nullptr;
 }
 
-bool Reservations::release(abi::Reservation& slot, std::uint64_t state, bool* stale) {
-  const std::uint64_t claimed = state_word(abi::ReservationState::kWriting, flags_of(state), state);
-  std::uint64_t expected = state;
-  while (!slot.state.compare_exchange_strong(expected, claimed, std::memory_order_acq_rel)) {
-    // Another worker set a flag in between: still ours to take. Anything else: somebody else ended it.
-    if (state_of(expected) != abi::ReservationState::kHeld || (expected & kTagMask) != (state & kTagMask)) {
-      return false;
+bool Reservations::claim(abi::Reservation& slot, std::uint64_t* state) {
+  std::uint64_t expected = *state;
+  std::uint32_t turns = 0;
+  while (true) {
+    if (state_of(expected) == abi::ReservationState::kHeld) {
+      // A flag that another worker set in between is taken along. Acquire: what is held is read after this.
+      const std::uint64_t claimed =
+          state_word(abi::ReservationState::kWriting, flags_of(expected), expected);
+      *state = expected;
+      if (slot.state.compare_exchange_weak(expected, claimed, std::memory_order_acq_rel))
+        return true;
+    } else {
+      // Another worker moves it or ends it. Ended is not held any more.
+      if (state_of(expected) != abi::ReservationState::kWriting || ++turns > kWritingLooks)
+        return false;
+      abi::spin_pause();
+      expected = slot.state.load(std::memory_order_relaxed);
     }
+    // A tag is a hash of the ticket: another one is another ticket's record.
+    if ((expected & kTagMask) != (*state & kTagMask)) return false;
   }
-  const bool tokens_held = (flags_of(expected) & abi::kReservationFirstToken) == 0;
+}
+
+bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint,
+                           bool* stale) {
+  if (!claim(slot, &state)) return false;
+  const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
   const std::int64_t tokens = tokens_held ? uncached_of(slot.tokens.load(kRelaxed)) : 0;
-  const bool known = change(records_, slot.endpoint.load(kRelaxed), -1, -tokens);
+  const std::uint64_t held = slot.endpoint.load(kRelaxed);
+  const bool known = change(records_, held, -1, -tokens);
+  if (endpoint != nullptr) *endpoint = held;
   if (stale != nullptr) *stale = !known;
   if (const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed); prefill != 0) {
     change(records_, prefill, -1, 0);
@@ -121,18 +149,19 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
   if (slot == nullptr) return ReportOutcome::kUnknownTicket;
   if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
   if ((flags_of(state) & abi::kReservationFirstToken) != 0) return ReportOutcome::kApplied;
-  const std::uint64_t endpoint = slot->endpoint.load(kRelaxed);
-  const std::int64_t tokens = uncached_of(slot->tokens.load(kRelaxed));
-  // Who sets the flag gives the tokens back. A tag is a hash of the ticket, so the slot cannot have
-  // come to hold another ticket in between without this failing.
-  if (!slot->state.compare_exchange_strong(
-          state,
-          state_word(abi::ReservationState::kHeld, flags_of(state) | abi::kReservationFirstToken, state),
-          std::memory_order_acq_rel)) {
-    return first_token(ticket, uid);
+  // Claimed, not only flagged: a move at the same time would leave the state word as it was, and the
+  // tokens would be taken from the endpoint that held them before.
+  if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
+  bool known = true;
+  if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
+    const std::uint64_t endpoint = slot->endpoint.load(kRelaxed);
+    const std::int64_t tokens = uncached_of(slot->tokens.load(kRelaxed));
+    known = change_count(records_[abi::handle_endpoint(endpoint)].inflight_tokens,
+                         abi::handle_generation(endpoint), -tokens);
   }
-  const bool known = change_count(records_[abi::handle_endpoint(endpoint)].inflight_tokens,
-                                  abi::handle_generation(endpoint), -tokens);
+  slot->state.store(state_word(abi::ReservationState::kHeld,
+                               flags_of(state) | abi::kReservationFirstToken, state),
+                    std::memory_order_release);
   return known ? ReportOutcome::kApplied : ReportOutcome::kStaleGeneration;
 }
 
@@ -141,10 +170,8 @@ ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t*
   abi::Reservation* slot = find(ticket, &state);
   if (slot == nullptr) return ReportOutcome::kUnknownTicket;
   if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
-  const std::uint64_t held = slot->endpoint.load(kRelaxed);
   bool stale = false;
-  if (!release(*slot, state, &stale)) return ReportOutcome::kUnknownTicket;
-  if (endpoint != nullptr) *endpoint = held;
+  if (!release(*slot, state, endpoint, &stale)) return ReportOutcome::kUnknownTicket;
   return stale ? ReportOutcome::kStaleGeneration : ReportOutcome::kApplied;
 }
 
@@ -154,11 +181,7 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
   if (slot == nullptr) return ReportOutcome::kUnknownTicket;
   if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
   // Claimed while it moves, so that an end at the same time finds either the old or the new holder.
-  if (!slot->state.compare_exchange_strong(
-          state, state_word(abi::ReservationState::kWriting, flags_of(state), state),
-          std::memory_order_acq_rel)) {
-    return move(ticket, uid, endpoint);
-  }
+  if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
   const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
   const std::int64_t tokens = tokens_held ? uncached_of(slot->tokens.load(kRelaxed)) : 0;
   const bool known = change(records_, slot->endpoint.load(kRelaxed), -1, -tokens);
@@ -188,10 +211,10 @@ std::uint32_t Reservations::release_client(std::uint64_t client, std::uint32_t u
   std::uint32_t released = 0;
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     abi::Reservation& slot = slots_[at];
-    const std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    const std::uint64_t state = settled(slot);
     if (state_of(state) != abi::ReservationState::kHeld || slot.client.load(kRelaxed) != client) continue;
     if (uid_of(slot.owner.load(kRelaxed)) != uid || slot.sequence.load(kRelaxed) <= after_sequence) continue;
-    if (release(slot, state)) ++released;
+    if (release(slot, state, nullptr, nullptr)) ++released;
   }
   return released;
 }
@@ -205,7 +228,7 @@ std::uint32_t Reservations::expire_slice(std::uint32_t* cursor, std::uint32_t co
     if (state_of(state) != abi::ReservationState::kHeld) continue;
     const std::uint64_t picked = slot.picked_tick.load(kRelaxed);
     if (tick < picked || tick - picked <= lease_ticks) continue;
-    if (release(slot, state)) ++expired;
+    if (release(slot, state, nullptr, nullptr)) ++expired;
   }
   return expired;
 }

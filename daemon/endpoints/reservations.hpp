@@ -72,8 +72,11 @@ class Reservations {
 
  private:
   abi::Reservation* find(Ticket ticket, std::uint64_t* state) const;
-  // Claims the record (exactly one caller gets it), gives back what it holds, frees it.
-  bool release(abi::Reservation& slot, std::uint64_t state, bool* stale = nullptr);
+  // Takes the held record with this state's tag for the caller alone; waits out another claim. `state`
+  // becomes the word it had. False: it is held no more.
+  static bool claim(abi::Reservation& slot, std::uint64_t* state);
+  // Claims the record, gives back what it holds, frees it. `endpoint` gets the handle that was held.
+  bool release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint, bool* stale);
 
   abi::Reservation* slots_;
   std::uint32_t mask_;
