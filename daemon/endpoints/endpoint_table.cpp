@@ -16,6 +16,12 @@ TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string
   return at == entries.end() ? nullptr : &*at;
 }
 
+std::bitset<abi::kEndpointIdsMax> ids_of(const std::vector<TopologyEndpoint>& entries) {
+  std::bitset<abi::kEndpointIdsMax> used;
+  for (const TopologyEndpoint& entry : entries) used.set(entry.id);
+  return used;
+}
+
 base::Error unknown(std::string_view name) {
   return {-ENOENT, "endpoint \"" + std::string(name) + "\": there is none of this name"};
 }
@@ -40,13 +46,13 @@ void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names)
 
 }  // namespace
 
-base::Result<std::uint16_t> EndpointTable::free_id() const {
+base::Result<std::uint16_t> EndpointTable::free_id(const IdSet& used) const {
   const auto high_water = static_cast<std::uint32_t>(parts_.high_water->load(std::memory_order_relaxed));
   // A fresh id first, a used one only when there is none: its generation tells old words apart, but an
   // id that was never used has no old words at all.
   if (high_water < parts_.ids) return static_cast<std::uint16_t>(high_water);
   for (std::uint32_t id = 1; id < parts_.ids; ++id) {
-    if (store_->current().find(id) == nullptr) return static_cast<std::uint16_t>(id);
+    if (!used.test(id)) return static_cast<std::uint16_t>(id);
   }
   return base::Error{-E2BIG, "the endpoint table is full: " + std::to_string(parts_.ids - 1) +
                                  " endpoints; raise state.endpoints_max"};
@@ -145,7 +151,7 @@ base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::strin
   if (find_entry(entries, spec.name) != nullptr) {
     return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": there is one of this name already"};
   }
-  auto id = free_id();
+  auto id = free_id(ids_of(entries));
   if (!id) return id.error();
   add_one(entries, spec, *id, source, tick);
   publish(std::move(entries));
@@ -219,16 +225,16 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
     retire(entry.id, tick);
     return true;
   });
-  publish(entries);  // so that free_id() sees the ids that were given back
+  IdSet used = ids_of(entries);
   for (const EndpointSpec& spec : specs) {
     if (TopologyEndpoint* entry = find_entry(entries, spec.name); entry != nullptr) {
       update_one(*entry, spec, tick);
       continue;
     }
-    auto id = free_id();
+    auto id = free_id(used);
     if (!id) return id.error();
+    used.set(*id);
     add_one(entries, spec, *id, source, tick);
-    publish(entries);
   }
   publish(std::move(entries));
   return {};

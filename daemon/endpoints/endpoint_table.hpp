@@ -4,6 +4,7 @@
 // count_word.hpp. Knows nothing of where endpoints come from: a source is a name.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,8 +43,9 @@ class EndpointTable {
   std::size_t count_ready() const;
 
  private:
+  using IdSet = std::bitset<abi::kEndpointIdsMax>;
 
-  base::Result<std::uint16_t> free_id() const;
+  base::Result<std::uint16_t> free_id(const IdSet& used) const;
   void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
   void write_text(abi::EndpointRecord& record, const EndpointSpec& spec);
   void write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick);
