@@ -1,0 +1,266 @@
+// Reservations, one thread: what each call does to the counts, and to whom it answers what.
+#include "daemon/endpoints/reservations.hpp"
+
+#include "daemon/endpoints/count_word.hpp"
+#include "tests/endpoints/reservation_fixture.hpp"
+
+namespace pickd::endpoints::test {
+namespace {
+
+using Reservations = ReservationsTest;
+
+TEST_F(Reservations, AddTheRequestAndItsTokensToTheEndpoint) {
+  ASSERT_TRUE(reserve({7, 1}, 3, 100));
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 100U);
+  ASSERT_TRUE(reserve({7, 2}, 3, 50));
+  EXPECT_EQ(requests(3), 2U);
+  EXPECT_EQ(tokens(3), 150U);
+  EXPECT_EQ(requests(4), 0U);
+  EXPECT_EQ(table_.count_held(), 2U);
+  EXPECT_EQ(table_.holder({7, 1}), handle(3));
+}
+
+TEST_F(Reservations, GiveTokensBackAtTheFirstTokenAndTheRequestAtTheEnd) {
+  reserve({7, 1}, 3, 100);
+  EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 0U);
+  std::uint64_t held = 0;
+  EXPECT_EQ(table_.end({7, 1}, kUid, &held), ReportOutcome::kApplied);
+  EXPECT_EQ(held, handle(3));
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+  EXPECT_EQ(table_.count_held(), 0U);
+}
+
+TEST_F(Reservations, GiveBothBackWhenARequestEndsBeforeItsFirstToken) {
+  reserve({7, 1}, 3, 100);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+}
+
+TEST_F(Reservations, TakeARepeatedFirstTokenForNoFaultAndGiveBackOnce) {
+  reserve({7, 1}, 3, 100);
+  reserve({7, 2}, 3, 40);
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kApplied);
+  }
+  EXPECT_EQ(tokens(3), 40U);
+}
+
+// Field case 32: one decrement, whatever is reported again.
+TEST_F(Reservations, KnowATicketNoMoreAfterItsEnd) {
+  reserve({7, 1}, 3, 100);
+  reserve({7, 2}, 3, 10);
+  table_.end({7, 1}, kUid);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.touch({7, 1}, kUid, 5), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.move({7, 1}, kUid, handle(4)), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.holder({7, 1}), 0U);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 10U);
+  EXPECT_EQ(requests(4), 0U);
+}
+
+TEST_F(Reservations, KnowNoTicketThatWasNeverGiven) {
+  reserve({7, 1}, 3, 100);
+  EXPECT_EQ(table_.end({7, 2}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.end({8, 1}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(requests(3), 1U);
+}
+
+TEST_F(Reservations, RefuseTheTicketOfAnotherUser) {
+  reserve({7, 1}, 3, 100);
+  EXPECT_EQ(table_.end({7, 1}, kUid + 1), ReportOutcome::kOtherUser);
+  EXPECT_EQ(table_.first_token({7, 1}, kUid + 1), ReportOutcome::kOtherUser);
+  EXPECT_EQ(table_.move({7, 1}, kUid + 1, handle(4)), ReportOutcome::kOtherUser);
+  EXPECT_EQ(table_.touch({7, 1}, kUid + 1, 99), ReportOutcome::kOtherUser);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 100U);
+}
+
+TEST_F(Reservations, MoveWhatIsHeldToAnotherEndpoint) {
+  reserve({7, 1}, 3, 100);
+  EXPECT_EQ(table_.move({7, 1}, kUid, handle(4)), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+  EXPECT_EQ(requests(4), 1U);
+  EXPECT_EQ(tokens(4), 100U);
+  EXPECT_EQ(table_.holder({7, 1}), handle(4));
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(4), 0U);
+  EXPECT_EQ(tokens(4), 0U);
+}
+
+TEST_F(Reservations, MoveOnlyTheRequestAfterTheFirstToken) {
+  reserve({7, 1}, 3, 100);
+  table_.first_token({7, 1}, kUid);
+  EXPECT_EQ(table_.move({7, 1}, kUid, handle(4)), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(4), 1U);
+  EXPECT_EQ(tokens(4), 0U);
+  table_.end({7, 1}, kUid);
+  EXPECT_EQ(requests(4), 0U);
+  EXPECT_EQ(tokens(4), 0U);
+}
+
+TEST_F(Reservations, CountAPrefillEndpointBesideTheDecodeEndpoint) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  made.prefill_endpoint = handle(5);
+  ASSERT_TRUE(table_.reserve(made));
+  EXPECT_EQ(requests(5), 1U);
+  table_.end({7, 1}, kUid);
+  EXPECT_EQ(requests(5), 0U);
+  EXPECT_EQ(requests(3), 0U);
+}
+
+// Field case 31: an endpoint flaps while requests run; completions of old ones hit nothing.
+TEST_F(Reservations, GiveNothingBackToAGenerationThatIsGone) {
+  reserve({7, 1}, 3, 100);  // A
+  next_generation(3);
+  EXPECT_EQ(requests(3), 0U);
+  reserve({7, 2}, 3, 30);  // B
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kStaleGeneration);
+  EXPECT_EQ(requests(3), 1U) << "A's end is of its own generation only";
+  EXPECT_EQ(tokens(3), 30U);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.end({7, 2}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+}
+
+TEST_F(Reservations, TellOfAFirstTokenOfAGenerationThatIsGone) {
+  reserve({7, 1}, 3, 100);
+  next_generation(3);
+  reserve({7, 2}, 3, 30);
+  EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kStaleGeneration);
+  EXPECT_EQ(tokens(3), 30U);
+}
+
+TEST_F(Reservations, AddNothingToAGenerationThatWasReplacedBeforeThePickReserved) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  next_generation(3);
+  ASSERT_TRUE(table_.reserve(made));
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kStaleGeneration);
+  EXPECT_EQ(requests(3), 0U);
+}
+
+TEST_F(Reservations, EndByTheirLeaseUnlessTheyAreTouched) {
+  reserve({7, 1}, 3, 100, 1000);
+  reserve({7, 2}, 3, 50, 1000);
+  table_.touch({7, 2}, kUid, 1090);
+  std::uint32_t cursor = 5;
+  EXPECT_EQ(table_.expire_slice(&cursor, kSlots, 1100, 100), 0U)
+      << "as old as the lease is not older";
+  EXPECT_EQ(cursor, 5U) << "a whole turn ends where it began";
+  EXPECT_EQ(table_.expire_slice(&cursor, kSlots, 1101, 100), 1U);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 50U);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kUnknownTicket);
+  EXPECT_EQ(table_.expire_slice(&cursor, kSlots, 1191, 100), 1U);
+  EXPECT_EQ(requests(3), 0U);
+}
+
+TEST_F(Reservations, ExpireSliceBySlice) {
+  for (std::uint64_t at = 1; at <= 100; ++at) reserve({7, at}, 3, 1, 10);
+  std::uint32_t cursor = 0;
+  std::uint32_t expired = 0;
+  for (std::uint32_t turn = 0; turn < kSlots / 16; ++turn) {
+    expired += table_.expire_slice(&cursor, 16, 1000, 100);
+  }
+  EXPECT_EQ(expired, 100U);
+  EXPECT_EQ(cursor, 0U);
+  EXPECT_EQ(requests(3), 0U);
+}
+
+TEST_F(Reservations, DoNotExpireWhatWasPickedAheadOfThisThreadsClock) {
+  reserve({7, 1}, 3, 1, 2000);
+  std::uint32_t cursor = 0;
+  EXPECT_EQ(table_.expire_slice(&cursor, kSlots, 1999, 0), 0U);
+}
+
+TEST_F(Reservations, EndThoseOfADeadClientOfItsUserOnly) {
+  reserve({7, 1}, 3, 10);
+  reserve({7, 2}, 4, 10);
+  reserve({8, 1}, 3, 10);
+  NewReservation other = reservation({7, 3}, 5, 10);
+  other.uid = kUid + 1;  // another user that claims the same client id
+  table_.reserve(other);
+  EXPECT_EQ(table_.release_client(7, kUid), 2U);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(requests(4), 0U);
+  EXPECT_EQ(requests(5), 1U);
+  EXPECT_EQ(table_.release_client(7, kUid), 0U);
+}
+
+TEST_F(Reservations, EndThoseAfterTheLastAnswerThatWasSeen) {
+  for (std::uint64_t sequence = 1; sequence <= 6; ++sequence) reserve({7, sequence}, 3, 10);
+  EXPECT_EQ(table_.release_client(7, kUid, 4), 2U);
+  EXPECT_EQ(requests(3), 4U);
+  EXPECT_EQ(table_.end({7, 4}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(table_.end({7, 5}, kUid), ReportOutcome::kUnknownTicket);
+}
+
+TEST_F(Reservations, SayFullAndAddNothingWhenNoSlotIsFree) {
+  std::uint64_t sequence = 0;
+  std::uint64_t held = 0;
+  std::uint64_t refused = 0;
+  while (refused < 50) {
+    reserve({7, ++sequence}, 3, 10) ? ++held : ++refused;
+    ASSERT_LE(held, kSlots);
+  }
+  EXPECT_EQ(requests(3), held);
+  EXPECT_EQ(tokens(3), held * 10);
+  EXPECT_EQ(table_.count_held(), held);
+  // A ticket looks at 64 neighbours: with 256 slots the table is nearly full by then.
+  EXPECT_GT(held, kSlots / 2);
+  EXPECT_EQ(table_.release_client(7, kUid), held);
+  EXPECT_EQ(requests(3), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+}
+
+TEST(ReservationsOfFewSlots, UseEveryOne) {
+  abi::Reservation slots[4]{};
+  abi::EndpointRecord records[2]{};
+  pickd::endpoints::Reservations table(slots, 4, records);
+  NewReservation made;
+  made.endpoint = abi::endpoint_handle(1, 0);
+  for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    made.ticket = {1, sequence};
+    EXPECT_TRUE(table.reserve(made)) << sequence;
+  }
+  made.ticket = {1, 5};
+  EXPECT_FALSE(table.reserve(made));
+  EXPECT_EQ(count_of(records[1].inflight_requests), 4U);
+}
+
+TEST(CountWord, NeverFallsBelowZero) {
+  abi::Word word{abi::CountWord::make(5, 3).bits};
+  EXPECT_TRUE(change_count(word, 5, -10));
+  EXPECT_EQ(count_of(word), 0U);
+  EXPECT_TRUE(change_count(word, 5, 4));
+  EXPECT_EQ(count_of(word), 4U);
+}
+
+TEST(CountWord, HeedsItsGenerationOnly) {
+  abi::Word word{abi::CountWord::make(5, 3).bits};
+  EXPECT_FALSE(change_count(word, 4, 1));
+  EXPECT_FALSE(change_count(word, 6, -1));
+  EXPECT_EQ(word.load(), abi::CountWord::make(5, 3).bits);
+  reset_count(word, 6);
+  EXPECT_EQ(abi::CountWord{word.load()}.generation(), 6U);
+  EXPECT_EQ(count_of(word), 0U);
+}
+
+TEST(CountWord, ComparesGenerationsByTheirLow24Bits) {
+  abi::Word word{0};
+  reset_count(word, abi::kGenerationMask + 3);
+  EXPECT_TRUE(change_count(word, 2, 1));
+  EXPECT_EQ(count_of(word), 1U);
+}
+
+}  // namespace
+}  // namespace pickd::endpoints::test
