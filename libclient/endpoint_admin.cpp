@@ -86,9 +86,9 @@ class EndpointCheck {
 };
 
 int check_endpoint(const pickd_endpoint& endpoint, LastError& error) {
-  if (static_cast<unsigned>(endpoint.role) > PICKD_ROLE_ENCODE) {
-    return error.set(-EINVAL, "role %u: 0 to %u", static_cast<unsigned>(endpoint.role),
-                     unsigned{PICKD_ROLE_ENCODE});
+  const int role = pickd::client::enum_number(endpoint.role);
+  if (role < PICKD_ROLE_BOTH || role > PICKD_ROLE_ENCODE) {
+    return error.set(-EINVAL, "role %d: 0 to %d", role, static_cast<int>(PICKD_ROLE_ENCODE));
   }
   EndpointCheck check(error);
   static_cast<void>(

@@ -21,7 +21,7 @@ int ReportRequest::read(const pickd_report_info* report, LastError& error) {
                                ? "struct_size of the report is too small: use PICKD_REPORT_INIT"
                                : "the report sets an option that this library does not know");
   }
-  const int kind = static_cast<int>(report_.kind);
+  const int kind = enum_number(report_.kind);
   if (kind < PICKD_REPORT_FIRST_TOKEN || kind > PICKD_REPORT_CANCELLED) {
     return error.set(-EINVAL, "report kind %d: 1 to %d", kind,
                      static_cast<int>(PICKD_REPORT_CANCELLED));

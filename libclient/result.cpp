@@ -47,7 +47,9 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
     return fail(-EPROTO);
 
   status = 0;
-  reason = static_cast<pickd_reason>(picked.reason);
+  // A newer daemon may have reasons that this library has no name for.
+  reason = picked.reason <= abi::Reason::kDegraded ? static_cast<pickd_reason>(picked.reason)
+                                                   : PICKD_REASON_NONE;
   flags = (picked.head.flags & abi::kPickedTruncated) != 0 ? PICKD_RESULT_CUT : 0U;
   prompt_tokens = picked.prompt_tokens;
   ttft_ms = picked.predicted_ttft_ms;

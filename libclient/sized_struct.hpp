@@ -28,4 +28,14 @@ int read_sized(const T* in, std::size_t first_version_bytes, T* out) {
   return 0;
 }
 
+// The number in an enum that a caller of the C API filled: any int may stand there, and a C++ enum
+// may not hold any int.
+template <typename Enum>
+int enum_number(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number;
+  ::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 }  // namespace pickd::client

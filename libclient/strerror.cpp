@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "libclient/sized_struct.hpp"
 #include "pickd/pickd.h"
 
 #define PICKD_TEXT2(x) #x
@@ -49,13 +50,13 @@ pickd_slice pickd_string(const char* text) {
 
 const char* pickd_strerror(int error) {
   for (const ErrorWords& entry : kErrorWords) {
-    if (entry.error == error || entry.error == -error) return entry.words;
+    if (error == entry.error || error == -entry.error) return entry.words;
   }
   return "unknown error value";
 }
 
 const char* pickd_reason_name(pickd_reason reason) {
-  const auto index = static_cast<unsigned>(reason);
+  const auto index = static_cast<unsigned>(pickd::client::enum_number(reason));
   return index < sizeof kReasonNames / sizeof kReasonNames[0] ? kReasonNames[index] : "unknown";
 }
 

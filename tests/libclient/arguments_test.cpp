@@ -12,6 +12,12 @@
 namespace pickd::client {
 namespace {
 
+// What a C program can store in an enum and C++ cannot.
+template <typename Enum>
+void store_number(Enum& value, int number) {
+  std::memcpy(&value, &number, sizeof value);
+}
+
 class Arguments : public testing::Test {
  protected:
   // The same request must be refused by both ways to submit it, with words.
@@ -286,8 +292,9 @@ TEST_F(Arguments, OfAReportOutOfRangeAreRefused) {
     change(report);
     expect_refused(report, code);
   };
-  with([](auto& r) { r.kind = static_cast<pickd_report_kind>(0); }, -EINVAL);
-  with([](auto& r) { r.kind = static_cast<pickd_report_kind>(7); }, -EINVAL);
+  with([](auto& r) { store_number(r.kind, 0); }, -EINVAL);
+  with([](auto& r) { store_number(r.kind, 7); }, -EINVAL);
+  with([](auto& r) { store_number(r.kind, -1); }, -EINVAL);
   with([](auto& r) { r.kind = PICKD_REPORT_FALLBACK; }, -EINVAL);
   with([](auto& r) { r.endpoint = pickd_string("a"); }, -EINVAL);
   with(
@@ -319,7 +326,8 @@ TEST_F(Arguments, OfAnEndpointOutOfRangeAreRefused) {
   with([&](auto& e) { e.name = long_name.c_str(); }, -E2BIG);
   with([&](auto& e) { e.address = long_name.c_str(); }, -E2BIG);
   with([&](auto& e) { e.pool = long_name.c_str(); }, -E2BIG);
-  with([](auto& e) { e.role = static_cast<pickd_role>(4); }, -EINVAL);
+  with([](auto& e) { store_number(e.role, 4); }, -EINVAL);
+  with([](auto& e) { store_number(e.role, -1); }, -EINVAL);
   with([](auto& e) { e.model_count = 1; }, -EINVAL);
   with(
       [&](auto& e) {

@@ -44,8 +44,10 @@ class PickRecords : public testing::Test {
     EXPECT_EQ(decoded.record.head.bytes, size);
     std::size_t at = sizeof decoded.record;
     decoded.keys.resize(decoded.record.key_count);
-    std::memcpy(decoded.keys.data(), bytes.data() + at, decoded.keys.size() * 8);
-    at += decoded.keys.size() * 8;
+    for (std::uint64_t& key : decoded.keys) {
+      std::memcpy(&key, bytes.data() + at, sizeof key);
+      at += sizeof key;
+    }
     EXPECT_EQ(at + decoded.record.field_bytes, size);
     while (at < size) {
       abi::FieldHead head;

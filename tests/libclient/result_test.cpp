@@ -119,6 +119,14 @@ TEST(PickResult, SaysWhenThePromptWasCut) {
   EXPECT_EQ(pickd_result_flags(result.get()), PICKD_RESULT_CUT);
 }
 
+TEST(PickResult, HasNoReasonThatTheLibraryDoesNotKnow) {
+  const Result result = new_result();
+  Completion completion(kTwo);
+  completion.record().reason = static_cast<abi::Reason>(200);
+  ASSERT_EQ(completion.fill(result.get()), 0);
+  EXPECT_EQ(pickd_result_reason(result.get()), PICKD_REASON_NONE);
+}
+
 TEST(PickResult, OfARefusedPickHoldsTheStatusAndNoEndpoint) {
   const Result result = new_result();
   ASSERT_EQ(Completion(kTwo).fill(result.get()), 0);
