@@ -31,6 +31,11 @@ class TopologyStore {
       seen = now;
     }
   }
+  // The newest picture for a reader that holds `held`; one load when that still is the newest. Acquire;
+  // partner: publish(). `held` is announced, so its address cannot be that of a newer one.
+  const Topology& renew(std::uint32_t slot, const Topology& held) {
+    return current_.load(std::memory_order_acquire) == &held ? held : acquire(slot);
+  }
   void release(std::uint32_t slot) { slots_[slot].used.store(nullptr, std::memory_order_release); }
 
   // Control thread only.

@@ -19,6 +19,10 @@ namespace {
 
 constexpr std::uint32_t kRecordsAtOnce = 32;  // of one channel before the next has its turn
 constexpr std::uint32_t kPausesPerClockRead = 16;
+// Of a channel that closes: enough to empty a full ring of the default size, and an end for one that
+// is filled again meanwhile.
+constexpr std::uint32_t kLastTurnsMax =
+    abi::kSubmissionRingBytesDefault / abi::kRingUnitBytes / kRecordsAtOnce + 1;
 
 }  // namespace
 
@@ -84,9 +88,20 @@ void Worker::remove(std::uint32_t channel) {
       return held->parameters().id == channel;
     });
     if (at == channels_.end()) return;  // broken, and gone already
+    serve_last(**at);
     channels_.erase(at);
     gone_(channel, false);
   });
+}
+
+// What a client wrote before it closed the channel holds: a report or a cancel may be the last record.
+void Worker::serve_last(Channel& channel) {
+  const endpoints::Topology* topology = &parts_.topologies->acquire(options_.index);
+  for (std::uint32_t turn = 0; turn < kLastTurnsMax && serve(channel, topology); ++turn) {
+    if (!broken_.empty()) break;
+  }
+  broken_.clear();  // it goes in any case
+  parts_.topologies->release(options_.index);
 }
 
 void Worker::take_mail() {
@@ -148,7 +163,7 @@ void Worker::sleep() {
 
 bool Worker::serve_all() {
   if (!work_waits(false)) return false;
-  const endpoints::Topology& topology = parts_.topologies->acquire(options_.index);
+  const endpoints::Topology* topology = &parts_.topologies->acquire(options_.index);
   bool served = false;
   for (const auto& channel : channels_) served |= serve(*channel, topology);
   parts_.topologies->release(options_.index);
@@ -156,7 +171,7 @@ bool Worker::serve_all() {
   return served;
 }
 
-bool Worker::serve(Channel& channel, const endpoints::Topology& topology) {
+bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
   const std::span<std::byte> copy(reinterpret_cast<std::byte*>(copy_.data()),
                                   copy_.size() * sizeof(std::uint64_t));
   for (std::uint32_t count = 0; count < kRecordsAtOnce; ++count) {
@@ -165,7 +180,10 @@ bool Worker::serve(Channel& channel, const endpoints::Topology& topology) {
       case Channel::Look::kNothing: return count != 0;
       case Channel::Look::kBroken: broken_.push_back(channel.parameters().id); return true;
       case Channel::Look::kRecord:
-        if (bytes != 0) handle(channel, copy.first(bytes), topology);
+        // After the record was taken: who submits when a change of endpoints has been answered must
+        // find it made, though this round began before it.
+        topology = &parts_.topologies->renew(options_.index, *topology);
+        if (bytes != 0) handle(channel, copy.first(bytes), *topology);
         break;
     }
   }
@@ -223,6 +241,9 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   const std::uint64_t tick = parts_.clock.tick();
   pick::PickResult result;
   parts_.core->pick(request, topology, tick, scratch_, counters_, result);
+  // Before the answer: who has it finds it counted.
+  if (decoded.cut) counters_.add(abi::Counter::picks_cut);
+  if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
   const bool answered = answer(channel, encode_picked(request.ticket.sequence, result, decoded.cut,
                                                       request.prompt_tokens, answer_));
   if (!answered) {
@@ -230,8 +251,6 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
     return;
   }
-  if (decoded.cut) counters_.add(abi::Counter::picks_cut);
-  if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
   // After the answer: the caller does not wait for the stamps, the next submission does.
   parts_.core->remember(request, result, tick, counters_);
 }

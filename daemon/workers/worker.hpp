@@ -64,7 +64,8 @@ class Worker {
   Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone);
   void run();
   bool serve_all();
-  bool serve(Channel& channel, const endpoints::Topology& topology);
+  bool serve(Channel& channel, const endpoints::Topology*& topology);
+  void serve_last(Channel& channel);
   void handle(Channel& channel, std::span<const std::byte> record, const endpoints::Topology& topology);
   void handle_pick(Channel& channel, std::span<const std::byte> record,
                    const endpoints::Topology& topology);
