@@ -86,10 +86,6 @@ void Handlers::change_endpoint(ControlServer& server, Session& session, const fb
   if (change.endpoint() == nullptr) {
     return server.send_outcome(session, message.number(), -EINVAL, "the change names no endpoint");
   }
-  if (change.endpoint()->role() > static_cast<std::uint8_t>(abi::Role::kEncode)) {
-    return server.send_outcome(session, message.number(), -EINVAL,
-                               "role must be 0 (both), 1 (decode), 2 (prefill) or 3 (encode)");
-  }
   endpoints::EndpointTable& table = server.room_->endpoint_table();
   const endpoints::EndpointSpec spec = spec_of(*change.endpoint());
   const std::uint64_t tick = server.room_->clock().tick();

@@ -20,6 +20,9 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   if (spec.pool.empty() || spec.pool.size() > abi::kEndpointNameBytesMax) {
     return refuse("its pool's name must have 1 to 127 bytes");
   }
+  if (spec.role > abi::Role::kEncode) {
+    return refuse("its role must be 0 (both), 1 (decode), 2 (prefill) or 3 (encode)");
+  }
   if (spec.models.size() > abi::kEndpointModelsMax) return refuse("it lists more than 64 models");
   for (const std::string& model : spec.models) {
     if (model.empty() || model.size() > abi::kModelBytesMax) {
@@ -30,6 +33,13 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   if (spec.adapters_active.size() > abi::kEndpointAdaptersMax ||
       spec.adapters_waiting.size() > abi::kEndpointAdaptersMax) {
     return refuse("it lists more than 16 adapters of a kind");
+  }
+  for (const std::vector<std::string>* names : {&spec.adapters_active, &spec.adapters_waiting}) {
+    for (const std::string& name : *names) {
+      if (name.empty() || name.size() > abi::kAdapterBytesMax) {
+        return refuse("an adapter's name must have 1 to 255 bytes");
+      }
+    }
   }
   if (spec.kv_use_ppm != abi::kUnknown32 && spec.kv_use_ppm > 1'000'000) {
     return refuse("its KV use must be 0 to 1000000 parts per million, or unknown");
