@@ -44,6 +44,7 @@
  *   -ENOTCONN      the daemon is not there (any more)
  *   -EPROTO        the daemon answered something this library does not understand
  *   -EPROTONOSUPPORT  the daemon speaks another layout; both versions are in pickd_last_error()
+ *   -EMFILE        the daemon has all the clients or channels that it may have
  *   -ENOMEM        out of memory
  */
 #ifndef PICKD_PICKD_H
@@ -122,7 +123,7 @@ typedef struct pickd_options {
 
 /* Connects to the daemon. `options` may be NULL. On success *client must be closed with pickd_close().
  * Errors: -ENOTCONN (nobody listens at the path), -EACCES (no permission for the socket), -EPERM,
- * -ETIMEDOUT, -EPROTONOSUPPORT, -EINVAL, -E2BIG, -ENOMEM. Any thread. */
+ * -EMFILE, -ETIMEDOUT, -EPROTONOSUPPORT, -EINVAL, -E2BIG, -ENOMEM. Any thread. */
 PICKD_API int pickd_open(const pickd_options *options, pickd_client **client);
 
 /* Closes a client and every channel of it. Reservations that were not reported on are released by the
