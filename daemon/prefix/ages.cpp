@@ -48,7 +48,7 @@ void EndpointAges::add(std::uint32_t stamp, std::uint32_t now, std::int32_t delt
     counted_[bucket].fetch_add(delta, std::memory_order_relaxed);
     if (passed != 0) moved_[bucket].fetch_add(passed, std::memory_order_relaxed);
   });
-  if (changed_.load(std::memory_order_relaxed) == 0) changed_.store(1, std::memory_order_relaxed);
+  if (delta > 0) stamped_.fetch_add(static_cast<std::uint32_t>(delta), std::memory_order_relaxed);
 }
 
 void EndpointAges::turn(std::int64_t now) {
@@ -62,6 +62,10 @@ void EndpointAges::turn(std::int64_t now) {
       const std::uint32_t index = age_bucket(level, bucket * width);
       counted_[index].store(0, std::memory_order_relaxed);
       moved_[index].store(0, std::memory_order_relaxed);
+      // What the pass saw there is counted nowhere else: the next ring takes it over.
+      if (seen_[index] != 0 && level + 1 < kAgeLevels) {
+        seen_[age_bucket(level + 1, (bucket - kAgeBuckets) * width)] += seen_[index];
+      }
       seen_[index] = 0;
     }
   }
@@ -69,6 +73,14 @@ void EndpointAges::turn(std::int64_t now) {
 }
 
 void EndpointAges::end_pass() {
+  // Every ring holds what the finer ones hold, too.
+  for (std::uint32_t level = 0; level + 1 < kAgeLevels; ++level) {
+    const std::int64_t width = width_of(level);
+    const std::int64_t newest = turned_ / width + age_ahead_buckets(level);
+    for (std::int64_t bucket = newest; bucket > newest - kAgeBuckets && bucket >= 0; --bucket) {
+      seen_[age_bucket(level + 1, bucket * width)] += seen_[age_bucket(level, bucket * width)];
+    }
+  }
   for (std::size_t bucket = 0; bucket < seen_.size(); ++bucket) {
     const std::int32_t truth = seen_[bucket] + moved_[bucket].exchange(0, std::memory_order_relaxed);
     seen_[bucket] = 0;
@@ -76,7 +88,7 @@ void EndpointAges::end_pass() {
     const std::int32_t error = truth - counted_[bucket].load(std::memory_order_relaxed);
     if (error != 0) counted_[bucket].fetch_add(error, std::memory_order_relaxed);
   }
-  changed_.store(1, std::memory_order_relaxed);
+  corrected_ = true;
 }
 
 void EndpointAges::add_to(AgeCounts& counts) const {

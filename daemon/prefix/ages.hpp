@@ -3,14 +3,16 @@
 //
 // Four rings of 256 buckets an endpoint, of 1, 16, 256 and 4,096 ticks; a word is counted in every ring
 // that reaches back to its stamp, so nothing needs to move when time passes: a ring only forgets.
-// A pass of the sweep counts anew (`seen`); what stampers change behind its back in lines that it has
-// passed already is kept apart (`moved`), so that at the end seen + moved is the truth.
+// A pass of the sweep counts anew (`seen`, each word in the finest ring only, for speed); what stampers
+// change behind its back in lines that it has passed already is kept apart (`moved`), so that at the end
+// seen + moved is the truth.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "abi/limits.hpp"
@@ -59,13 +61,18 @@ class EndpointAges {
   // ---- Maintenance thread only ----
   void turn(std::int64_t now);             // empties the buckets whose time has come
   void saw(std::uint32_t stamp, std::uint32_t now) {
-    for_each_age_bucket(stamp, now, [this](std::uint32_t bucket) { ++seen_[bucket]; });
+    const std::uint32_t age = abi::stamp_age(stamp, now);
+    std::uint32_t level = 0;
+    while (level + 1 < kAgeLevels && age >= age_reach_buckets(level) << (level * kAgeLevelBits)) ++level;
+    ++seen_[age_bucket(level, stamp)];
   }
   void end_pass();                         // the pass's counts become the truth
   void add_to(AgeCounts& counts) const;    // adds what is believed to `counts`
-  bool take_changed() {                    // anything added since the last call?
-    return changed_.load(std::memory_order_relaxed) != 0 &&
-           changed_.exchange(0, std::memory_order_relaxed) != 0;
+  // Words that were stamped since the last call: so many may have come to life at most. True in
+  // `corrected`: a pass ended since, count anew.
+  std::uint32_t take_stamped(bool& corrected) {
+    corrected |= std::exchange(corrected_, false);
+    return stamped_.load(std::memory_order_relaxed) == 0 ? 0 : stamped_.exchange(0, std::memory_order_relaxed);
   }
 
  private:
@@ -73,7 +80,8 @@ class EndpointAges {
   std::array<std::atomic<std::int32_t>, kAgeLevels * kAgeBuckets> moved_{};
   AgeCounts seen_{};
   std::int64_t turned_ = -1;
-  alignas(abi::kCacheLineBytes) std::atomic<std::uint32_t> changed_{0};
+  bool corrected_ = false;
+  alignas(abi::kCacheLineBytes) std::atomic<std::uint32_t> stamped_{0};
 };
 
 // A cut through an endpoint's ages.

@@ -22,6 +22,9 @@ constexpr std::int64_t kMarkerTicksMin = 4096;
 // nothing that lives, so it follows once it is this old.
 constexpr std::uint32_t kFloorAgeTicks = 1U << 18;
 
+// What is kept of a capacity: counts inside a bucket that a cut divides are estimates, hence 0.2 % less.
+double capacity_kept(std::uint64_t capacity) { return static_cast<double>(capacity - capacity / 500); }
+
 }  // namespace
 
 const char* horizon_rule_name(HorizonRule rule) {
@@ -58,13 +61,14 @@ void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uin
       ttl_ticks == 0 || ttl_ticks > kTtlTicksMax ? kTtlTicksMax : ttl_ticks);
   if (ids_end == 0 || ids_end > parts_.endpoint_ids) ids_end = parts_.endpoint_ids;
 
-  double total = 0;
-  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) {
-    count(endpoint);
-    total += endpoints_[endpoint].live;
-  }
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
+  double total = 0;
+  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) total += look_at(endpoint);
   // What came between two calls of late will come again before the next one: leave room for it.
+  if (total + growth_ > kLoadMax * words) {
+    total = 0;  // it is at most so much; see how much it is
+    for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) total += count(endpoint);
+  }
   growth_ = std::clamp(total - live_before_, kGrowthKept * growth_, kGrowthMax * words);
   live_total_ = total;
   if (total + growth_ > kLoadMax * words) cut_globally(ids_end);
@@ -72,10 +76,11 @@ void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uin
   for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) raise(endpoint);
 }
 
-void Horizons::count(std::uint32_t endpoint) {
+// Live words of an endpoint, or an upper bound of them where nothing hangs on it: counting takes a
+// microsecond, and there may be thousands of endpoints.
+double Horizons::look_at(std::uint32_t endpoint) {
   Endpoint& entry = endpoints_[endpoint];
-  EndpointAges* kinds[2];
-  bool changed = !entry.fresh;
+  bool must_count = !entry.fresh || (now_ + endpoint) % kRecountTicks == 0;
   for (const bool confirmed : {false, true}) {
     EndpointAges* ages = ages_.existing(endpoint, confirmed);
     // A place for what picks will stamp is made with the endpoint's first life word.
@@ -83,17 +88,20 @@ void Horizons::count(std::uint32_t endpoint) {
         ages_.wanted(endpoint, confirmed) ||
         (!confirmed && parts_.records[endpoint].life.load(std::memory_order_relaxed) != 0);
     if (ages == nullptr && needed) ages = &ages_.make(endpoint, confirmed, now_);
-    kinds[confirmed ? 1 : 0] = ages;
     if (ages == nullptr) continue;
     ages->turn(now_);
-    changed |= ages->take_changed();
+    entry.live += ages->take_stamped(must_count);
   }
   const std::uint64_t capacity = parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
-  changed |= capacity != entry.capacity;
-  const bool due = (now_ + endpoint) % kRecountTicks == 0;
-  if ((kinds[0] == nullptr && kinds[1] == nullptr) || (!changed && !due)) return;
+  if (capacity != 0 && entry.live > capacity_kept(capacity)) must_count = true;
+  return must_count ? count(endpoint) : entry.live;
+}
 
-  entry.capacity = capacity;
+double Horizons::count(std::uint32_t endpoint) {
+  Endpoint& entry = endpoints_[endpoint];
+  const EndpointAges* kinds[] = {ages_.existing(endpoint, false), ages_.existing(endpoint, true)};
+  if (kinds[0] == nullptr && kinds[1] == nullptr) return 0;
+  const std::uint64_t capacity = parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
   entry.fresh = true;
   AgeCounts assumed{};
   AgeCounts confirmed{};
@@ -104,7 +112,7 @@ void Horizons::count(std::uint32_t endpoint) {
     const auto global = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
     entry.counted_from = global;
     entry.live = count_live(assumed, now_, global);
-    return;
+    return entry.live;
   }
   // Acquire: partner is the reset of the endpoint table; a floor seen here is a floor kept.
   const abi::LifeWord life{parts_.records[endpoint].life.load(std::memory_order_acquire)};
@@ -113,18 +121,19 @@ void Horizons::count(std::uint32_t endpoint) {
   const std::int64_t sure_horizon = counted_from(sure);
   entry.live = count_live(assumed, now_, horizon);
   const double sure_live = kinds[1] == nullptr ? 0 : count_live(confirmed, now_, sure_horizon);
-  if (capacity != 0 && entry.live + sure_live > static_cast<double>(capacity)) {
+  if (capacity != 0 && entry.live + sure_live > capacity_kept(capacity)) {
     // Newest first over both kinds; only assumed words are cut: the engine says what happens to the rest.
     AgeCounts both{};
     add_live(assumed, now_, horizon, both);
     if (kinds[1] != nullptr) add_live(confirmed, now_, sure_horizon, both);
-    const AgeCut cut = cut_to_limit(both, now_, horizon, static_cast<double>(capacity));
+    const AgeCut cut = cut_to_limit(both, now_, horizon, capacity_kept(capacity));
     entry.capacity_cut = std::max(entry.capacity_cut, cut.tick);
     entry.live = count_live(assumed, now_, std::max(horizon, entry.capacity_cut));
   }
   entry.live += sure_live;
   entry.counted_from = std::max(horizon, entry.capacity_cut);
   entry.confirmed_counted_from = sure_horizon;
+  return entry.live;
 }
 
 // Every endpoint's live words together, oldest first to go, until the load is at kLoadCut.
@@ -145,10 +154,14 @@ void Horizons::cut_globally(std::uint32_t ids_end) {
                                   std::min(kLoadCut * words, kLoadMax * words - growth_));
   // What advance() added up may be a little old; this is not.
   live_total_ = cut.live;
-  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) endpoints_[endpoint].fresh = false;
+  recount();
   if (cut.tick <= global_cut_) return;
   global_cut_ = cut.tick;
   ++global_cuts_;
+}
+
+void Horizons::recount() {
+  for (Endpoint& entry : endpoints_) entry.fresh = false;
 }
 
 void Horizons::raise(std::uint32_t endpoint) {

@@ -39,7 +39,11 @@ class Horizons {
   // A life word that a reset changes at the same moment is left to the next call.
   void advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end = 0);
 
-  // What the last advance() believed.
+  // Has the next advance() count every endpoint, so that what it believes is exact.
+  void recount();
+
+  // What the last advance() believed. Between two counts of an endpoint (3 s) it is an upper bound: every
+  // word that was stamped counts as one that came.
   double live_words() const { return live_total_; }
   double load() const { return live_total_ / static_cast<double>(parts_.lines * abi::kWordsPerLine); }
   double live_words(std::uint32_t endpoint) const { return endpoints_[endpoint].live; }
@@ -56,12 +60,12 @@ class Horizons {
     std::int64_t counted_from = 0;            // full tick from which words count, at the last look
     std::int64_t confirmed_counted_from = 0;  // the same for confirmed words
     std::int64_t capacity_cut = -1;       // full tick, -1 = none yet
-    std::uint64_t capacity = 0;
     HorizonRule rule = HorizonRule::kNone;
-    bool fresh = false;                   // `live` is up to date
+    bool fresh = false;                   // counted once; `live` is a bound from then on
   };
 
-  void count(std::uint32_t endpoint);
+  double look_at(std::uint32_t endpoint);
+  double count(std::uint32_t endpoint);
   void cut_globally(std::uint32_t ids_end);
   void raise(std::uint32_t endpoint);
   std::int64_t full_tick(std::uint32_t stamp) const;  // of a stamp of the past (or a little ahead)

@@ -173,22 +173,28 @@ class Matcher {
 
   bool has_marker(std::uint32_t at) const {
     const abi::KeyPlace place = abi::place_of(keys_[at], parts_.lines);
-    std::uint64_t words[kWordsPerPlace];
-    std::uint32_t tagged = load_tagged(line(place.line_a), line(place.line_b), place.tag, words);
+    const WordRef line_a = line(place.line_a);
+    const WordRef line_b = line(place.line_b);
+    std::uint32_t tagged = scan_place(line_a, line_b, place.tag).tagged;
     for (; tagged != 0; tagged &= tagged - 1) {
-      const abi::PrefixWord word{words[std::countr_zero(tagged)]};
-      if (word.endpoint() == abi::kMarkerEndpoint && lives_in(word.stamp(), markers_)) return true;
+      const abi::PrefixWord word =
+          load_word(line_a, line_b, static_cast<std::uint32_t>(std::countr_zero(tagged)));
+      if (word.tag() == place.tag && word.endpoint() == abi::kMarkerEndpoint &&
+          lives_in(word.stamp(), markers_)) {
+        return true;
+      }
     }
     return false;
   }
 
   // Adds the holders among `set` of a key whose words these are. True when a live marker is among them.
   PICKD_INLINE bool collect(WordRef line_a, WordRef line_b, std::uint64_t tag, const Set& set, Set& held) {
-    std::uint64_t words[kWordsPerPlace];
-    std::uint32_t tagged = load_tagged(line_a, line_b, tag, words);
+    std::uint32_t tagged = scan_place(line_a, line_b, tag).tagged;
     bool marked = false;
     for (; tagged != 0; tagged &= tagged - 1) {
-      const abi::PrefixWord word{words[std::countr_zero(tagged)]};
+      const abi::PrefixWord word =
+          load_word(line_a, line_b, static_cast<std::uint32_t>(std::countr_zero(tagged)));
+      if (word.tag() != tag) continue;  // it changed since the scan
       const std::uint32_t endpoint = word.endpoint();
       if (endpoint == abi::kMarkerEndpoint) {
         marked |= lives_in(word.stamp(), markers_);

@@ -119,47 +119,56 @@ class Stamper {
   PICKD_INLINE static std::uint64_t line_of(const abi::KeyPlace& place, std::uint32_t at) {
     return at < abi::kWordsPerLine ? place.line_a : place.line_b;
   }
-  PICKD_INLINE std::atomic<std::uint64_t>& word_at(const abi::KeyPlace& place, std::uint32_t at) const {
-    return line(line_of(place, at))[at % abi::kWordsPerLine];
+  PICKD_INLINE abi::PrefixWord word_at(const abi::KeyPlace& place, std::uint32_t at) const {
+    return load_word(line(place.line_a), line(place.line_b), at);
+  }
+  PICKD_INLINE PlaceScan scan(const abi::KeyPlace& place) const {
+    return scan_place(line(place.line_a), line(place.line_b), place.tag);
   }
 
   // Relaxed on success: a word is complete in itself. Readers pair with nothing but its bits.
-  PICKD_INLINE bool exchange(const abi::KeyPlace& place, std::uint32_t at, std::uint64_t from,
+  PICKD_INLINE bool exchange(const abi::KeyPlace& place, std::uint32_t at, abi::PrefixWord from,
                              abi::PrefixWord to) {
-    return word_at(place, at).compare_exchange_strong(from, to.bits, std::memory_order_relaxed);
+    std::atomic<std::uint64_t>& word = line(line_of(place, at))[at % abi::kWordsPerLine];
+    return word.compare_exchange_strong(from.bits, to.bits, std::memory_order_relaxed);
   }
 
   PICKD_INLINE void stamp_key(std::uint64_t key, const abi::KeyPlace& place) {
     for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      PlaceView view;
-      load_place(line(place.line_a), line(place.line_b), place.tag, view);
-      if (view.tagged == 0 ? insert(place, view) : stamp_held(key, place, view)) return;
+      const PlaceScan found = scan(place);
+      if (found.tagged == 0 ? insert(place, found.empty) : stamp_held(key, place, found)) return;
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // scan anew, not from registers
     }
   }
 
+  // A word of a key and where it stands.
+  struct Spot {
+    std::uint32_t at = kNone;
+    abi::PrefixWord word;
+  };
+
   // Some word has the key's tag: this endpoint's, another holder's or the marker. False = look again.
-  bool stamp_held(std::uint64_t key, const abi::KeyPlace& place, const PlaceView& view) {
-    std::uint32_t own = kNone;
-    std::uint32_t marker = kNone;
+  bool stamp_held(std::uint64_t key, const abi::KeyPlace& place, const PlaceScan& found) {
+    Spot own;
+    Spot marker;
     std::uint32_t holders = 0;
-    for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
+    for (std::uint32_t rest = found.tagged; rest != 0; rest &= rest - 1) {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const std::uint32_t endpoint = abi::PrefixWord{view.words[at]}.endpoint();
-      if (endpoint == endpoint_) own = at;
-      else if (endpoint == abi::kMarkerEndpoint) marker = at;
+      const abi::PrefixWord word = word_at(place, at);
+      if (word.tag() != place.tag) return false;
+      if (word.endpoint() == endpoint_) own = {at, word};
+      else if (word.endpoint() == abi::kMarkerEndpoint) marker = {at, word};
       else ++holders;
     }
-    const bool marked = marker != kNone && lives({view.words[marker]});
-    if (own != kNone) {
-      return (!marked || touch_marker(place, marker, view.words[marker])) && touch(place, own, view);
-    }
+    const bool marked = marker.at != kNone && lives(marker.word);
+    if (own.at != kNone) return (!marked || touch_marker(place, marker)) && touch(place, own);
     if (marked) {
-      if (!touch_marker(place, marker, view.words[marker])) return false;
+      if (!touch_marker(place, marker)) return false;
     } else {
       const bool hot = parts_.hot_holders != 0 && holders >= parts_.hot_holders &&
-                       live_holders(view) >= parts_.hot_holders;
-      if (!hot) return insert(place, view);
-      if (!publish_marker(place, marker, view)) return false;
+                       live_holders(place, found.tagged) >= parts_.hot_holders;
+      if (!hot) return insert(place, found.empty);
+      if (!publish_marker(place, marker, found.empty)) return false;
     }
     stamp_in_group(abi::place_of(abi::group_key(key, endpoint_), parts_.lines));
     return true;
@@ -167,31 +176,30 @@ class Stamper {
 
   void stamp_in_group(const abi::KeyPlace& place) {
     for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      PlaceView view;
-      load_place(line(place.line_a), line(place.line_b), place.tag, view);
-      std::uint32_t own = kNone;
-      for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
+      const PlaceScan found = scan(place);
+      Spot own;
+      for (std::uint32_t rest = found.tagged; rest != 0; rest &= rest - 1) {
         const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
-        if (abi::PrefixWord{view.words[at]}.endpoint() == endpoint_) own = at;
+        const abi::PrefixWord word = word_at(place, at);
+        if (word.tag() == place.tag && word.endpoint() == endpoint_) own = {at, word};
       }
-      if (own != kNone ? touch(place, own, view) : insert(place, view)) return;
+      if (own.at != kNone ? touch(place, own) : insert(place, found.empty)) return;
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // as in stamp_key()
     }
   }
 
-  bool touch(const abi::KeyPlace& place, std::uint32_t at, const PlaceView& view) {
-    const abi::PrefixWord old{view.words[at]};
+  bool touch(const abi::KeyPlace& place, const Spot& own) {
+    const abi::PrefixWord old = own.word;
     const bool keep_tier =
         tier_ == abi::Tier::kAssumed && old.tier() != abi::Tier::kAssumed && lives(old);
     const abi::Tier tier = keep_tier ? old.tier() : tier_;
     const std::uint32_t stamp = abi::newer_stamp(old.stamp(), stamp_, now_);
     const abi::PrefixWord next = abi::PrefixWord::make(old.tag(), tier, endpoint_, stamp);
-    if (next.bits == old.bits) {
-      ++outcome_.touched;
-      return true;
+    if (next.bits != old.bits) {
+      if (!exchange(place, own.at, old, next)) return false;
+      count_touch(old, tier, stamp, line_of(place, own.at));
     }
-    if (!exchange(place, at, old.bits, next)) return false;
     ++outcome_.touched;
-    count_touch(old, tier, stamp, line_of(place, at));
     return true;
   }
 
@@ -200,86 +208,107 @@ class Stamper {
     const bool same_class = (tier != abi::Tier::kAssumed) == (tier_ != abi::Tier::kAssumed);
     if (same_class && stamp == stamp_) {
       run_.moved(old, at_line);
-    } else if (stamp != old.stamp()) {
+    } else {
       AgeRun single = run_.alone(tier != abi::Tier::kAssumed);
       single.moved(old, at_line);
       single.finish(stamp);
     }
   }
 
-  bool touch_marker(const abi::KeyPlace& place, std::uint32_t at, std::uint64_t bits) {
-    const abi::PrefixWord old{bits};
-    if (abi::newer_stamp(old.stamp(), marker_stamp_, now_) == old.stamp()) return true;
-    const auto next =
-        abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
-    if (!exchange(place, at, bits, next)) return false;
-    marker_run_.moved(old, line_of(place, at));
+  abi::PrefixWord marker_word(const abi::KeyPlace& place) const {
+    return abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
+  }
+
+  bool touch_marker(const abi::KeyPlace& place, const Spot& marker) {
+    if (abi::newer_stamp(marker.word.stamp(), marker_stamp_, now_) == marker.word.stamp()) return true;
+    if (!exchange(place, marker.at, marker.word, marker_word(place))) return false;
+    marker_run_.moved(marker.word, line_of(place, marker.at));
     return true;
   }
 
-  // Before the first group word: who sees a group word's effect must be able to find it. `at`: a dead
-  // marker that is revived, or kNone.
-  bool publish_marker(const abi::KeyPlace& place, std::uint32_t at, const PlaceView& view) {
-    bool replaces = false;
-    if (at == kNone) at = choose(view, replaces);
-    if (at == kNone) return true;  // sixteen live markers: nothing that could go
-    const auto next =
-        abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
-    if (!exchange(place, at, view.words[at], next)) return false;
-    marker_run_.came(line_of(place, at));
-    if (replaces) {
-      run_.gone({view.words[at]}, line_of(place, at));
-      ++outcome_.replaced;
-    }
+  // Before the first group word: who sees a group word's effect must be able to find it. A dead marker
+  // that is there is revived.
+  bool publish_marker(const abi::KeyPlace& place, const Spot& dead, std::uint32_t empty) {
+    const Choice choice = dead.at != kNone ? Choice{dead, false} : choose(place, empty);
+    if (choice.spot.at == kNone) return true;  // sixteen live markers: nothing that could go
+    if (!exchange(place, choice.spot.at, choice.spot.word, marker_word(place))) return false;
+    marker_run_.came(line_of(place, choice.spot.at));
+    count_replaced(place, choice);
     ++outcome_.hot_markers;
     return true;
   }
 
-  PICKD_INLINE bool insert(const abi::KeyPlace& place, const PlaceView& view) {
-    bool replaces = false;
-    std::uint32_t at;
-    if (view.empty != 0) at = emptier(view.empty);
-    else at = choose(view, replaces);
-    if (at == kNone) return true;
+  PICKD_INLINE bool insert(const abi::KeyPlace& place, std::uint32_t empty) {
     const auto next = abi::PrefixWord::make(place.tag, tier_, endpoint_, stamp_);
-    if (!exchange(place, at, view.words[at], next)) return false;
-    ++outcome_.inserted;
-    run_.came(line_of(place, at));
-    if (replaces) {
-      run_.gone({view.words[at]}, line_of(place, at));
-      ++outcome_.replaced;
+    if (empty != 0) {
+      const std::uint32_t at = emptier(empty);
+      if (!exchange(place, at, {}, next)) {
+        // Another thread's by now: look again, it may have stamped this very block. Or damaged.
+        return word_at(place, at).tag() == 0 && insert_into_full(place, next);
+      }
+      run_.came(line_of(place, at));
+      ++outcome_.inserted;
+      return true;
     }
+    return insert_into_full(place, next);
+  }
+
+  __attribute__((noinline)) bool insert_into_full(const abi::KeyPlace& place, abi::PrefixWord next) {
+    const Choice choice = choose(place, 0);
+    if (choice.spot.at == kNone) return true;
+    if (!exchange(place, choice.spot.at, choice.spot.word, next)) return false;
+    run_.came(line_of(place, choice.spot.at));
+    ++outcome_.inserted;
+    count_replaced(place, choice);
     return true;
   }
 
   // A word of the line that has more of them.
   PICKD_INLINE static std::uint32_t emptier(std::uint32_t free) {
     const std::uint32_t a = free & 0xFF;
-    const std::uint32_t b = free & 0xFF00;
+    const std::uint32_t b = free >> abi::kWordsPerLine;
     return static_cast<std::uint32_t>(
-        std::countr_zero(std::popcount(b) > std::popcount(a) ? b : a));
+        std::countr_zero(count_bits8(b) > count_bits8(a) ? b << abi::kWordsPerLine : a));
+  }
+
+  struct Choice {
+    Spot spot;
+    bool replaces = false;
+  };
+
+  void count_replaced(const abi::KeyPlace& place, const Choice& choice) {
+    if (!choice.replaces) return;
+    run_.gone(choice.spot.word, line_of(place, choice.spot.at));
+    ++outcome_.replaced;
   }
 
   // A word to write into: empty, else dead, else the oldest that is not a marker.
-  std::uint32_t choose(const PlaceView& view, bool& replaces) const {
-    if (view.empty != 0) return emptier(view.empty);
-    std::uint32_t dead = 0;
+  Choice choose(const abi::KeyPlace& place, std::uint32_t empty) const {
+    if (empty != 0) {
+      const std::uint32_t at = emptier(empty);
+      return {{at, word_at(place, at)}, false};
+    }
+    abi::PrefixWord words[kWordsPerPlace];
+    std::uint32_t free = 0;
     std::uint32_t oldest = kNone;
     std::uint32_t oldest_age = 0;
     for (std::uint32_t at = 0; at < kWordsPerPlace; ++at) {
-      const abi::PrefixWord word{view.words[at]};
-      if (!lives(word)) {
-        dead |= 1U << at;
+      words[at] = word_at(place, at);
+      if (words[at].empty() || !lives(words[at])) {
+        free |= 1U << at;
         continue;
       }
-      const std::uint32_t age = abi::stamp_age(word.stamp(), now_);
-      if (word.endpoint() == abi::kMarkerEndpoint || (oldest != kNone && age <= oldest_age)) continue;
+      const std::uint32_t age = abi::stamp_age(words[at].stamp(), now_);
+      if (words[at].endpoint() == abi::kMarkerEndpoint || (oldest != kNone && age <= oldest_age)) continue;
       oldest = at;
       oldest_age = age;
     }
-    if (dead != 0) return emptier(dead);
-    replaces = oldest != kNone;
-    return oldest;
+    if (free != 0) {
+      const std::uint32_t at = emptier(free);
+      return {{at, words[at]}, false};
+    }
+    if (oldest == kNone) return {};
+    return {{oldest, words[oldest]}, true};
   }
 
   // Acquire: pairs with the release of whoever raises a horizon or resets an endpoint. Called after the
@@ -297,10 +326,10 @@ class Stamper {
     return !abi::stamp_is_forgotten(word.stamp(), rule.horizon(), now_);
   }
 
-  std::uint32_t live_holders(const PlaceView& view) const {
+  std::uint32_t live_holders(const abi::KeyPlace& place, std::uint32_t tagged) const {
     std::uint32_t live = 0;
-    for (std::uint32_t rest = view.tagged; rest != 0; rest &= rest - 1) {
-      const abi::PrefixWord word{view.words[std::countr_zero(rest)]};
+    for (std::uint32_t rest = tagged; rest != 0; rest &= rest - 1) {
+      const abi::PrefixWord word = word_at(place, static_cast<std::uint32_t>(std::countr_zero(rest)));
       live += word.endpoint() != abi::kMarkerEndpoint && lives(word);
     }
     return live;

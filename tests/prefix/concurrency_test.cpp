@@ -52,6 +52,7 @@ class Crowd {
     }
     EXPECT_GT(looks_.load(), 0U);
     EXPECT_EQ(too_old_.load(), 0U);
+    t_.horizons.recount();
     t_.advance();
     EXPECT_NEAR(t_.horizons.live_words(), static_cast<double>(t_.census().live + t_.census().markers), 1.0)
         << "a pass without races sets every count right";

@@ -73,6 +73,12 @@ TEST(Sweep, AgreesWithTheStampersWhereverItsPassStands) {
     t.advance_to(t.now + random.below(3));
     t.sweep.slice(t.now, random.below(200));
     if (step % 50 == 0) {
+      const auto bounds = t.census();
+      for (std::uint32_t e = 1; e < 4; ++e) {
+        EXPECT_GE(t.horizons.live_words(e) + 45.0, static_cast<double>(bounds.by_endpoint[e]));
+      }
+      t.horizons.recount();
+      t.advance();
       const auto census = t.census();
       for (std::uint32_t e = 1; e < 4; ++e) {
         // A bucket of 16 or more ticks that the horizon divides is counted by the share that is left.
