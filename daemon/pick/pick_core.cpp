@@ -42,12 +42,14 @@ PickCore::PickCore(const Parts& parts, const Profile& profile)
     : parts_(parts),
       profile_(&profile),
       sessions_(parts.session_secret),
-      sources_{parts.records,    parts.table,       &sessions_,
-               parts.block_tokens, parts.blocks_min, parts.blocks_max,
-               profile.session_ttl_ms() / kTickMs} {}
+      sources_{parts.records,      parts.table,      &sessions_,
+               parts.block_tokens, parts.blocks_min, profile.session_ttl_ms() / kTickMs} {}
 
-void PickCore::pick(const PickRequest& request, const endpoints::Topology& topology, std::uint64_t tick,
+void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
                     PickScratch& scratch, state::Counters& counters, PickResult& result) {
+  // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a share of.
+  PickRequest request = asked;
+  if (request.keys.size() > parts_.blocks_max) request.keys = request.keys.first(parts_.blocks_max);
   result.count = 0;
   result.reserved = false;
   result.reason = abi::Reason::kNone;
@@ -190,7 +192,12 @@ void PickCore::remember(const PickRequest& request, const PickResult& result, st
     sessions_.remember(request.session, id, winner.generation, tick);
   }
   if (!request.adapter.empty()) {
-    remember_adapter(parts_.records[id],
+    abi::EndpointRecord& record = parts_.records[id];
+    // An engine that was replaced since the pick has loaded nothing. One that is replaced between this
+    // look and the store gets one adapter too many, and a pick too much for it, at worst.
+    const abi::LifeWord life{record.life.load(std::memory_order_acquire)};
+    if (life.generation() != winner.generation) return;
+    remember_adapter(record,
                      endpoints::adapter_hash(request.adapter.data(), request.adapter.size()));
   }
 }

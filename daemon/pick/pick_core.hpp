@@ -45,7 +45,7 @@ class PickCore {
 
   // Decides and reserves. `tick` was read before the call: what a reset does meanwhile lies above it.
   // Result pointers live as long as `topology`.
-  void pick(const PickRequest& request, const endpoints::Topology& topology, std::uint64_t tick,
+  void pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
             PickScratch& scratch, state::Counters& counters, PickResult& result);
 
   // After the answer is out: stamps the winner's blocks, remembers the session and the adapter.

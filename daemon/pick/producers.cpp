@@ -21,8 +21,7 @@ struct Inputs {
 };
 
 void produce_match(const Inputs& in) {
-  auto keys = in.request.keys;
-  if (keys.size() > in.sources.blocks_max) keys = keys.first(in.sources.blocks_max);
+  const auto keys = in.request.keys;
   const auto blocks = in.candidates.match_blocks();
   const std::span<const std::uint16_t> ids(in.candidates.ids(), in.candidates.count);
   const std::span<const std::uint64_t> lives(in.candidates.lives(), in.candidates.count);

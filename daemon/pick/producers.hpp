@@ -19,8 +19,7 @@ struct ProducerSources {
   const prefix::PrefixTable* table;
   const SessionTable* sessions;
   std::uint32_t block_tokens;
-  std::uint32_t blocks_min;
-  std::uint32_t blocks_max;
+  std::uint32_t blocks_min;  // a shorter match counts as none
   std::uint64_t session_ttl_ticks;
 };
 
