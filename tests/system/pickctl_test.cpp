@@ -1,0 +1,102 @@
+// pickctl against a real daemon: text and JSON of each command, and its exit codes.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/system/support.hpp"
+
+namespace pickd::systests {
+namespace {
+
+TEST(SystemPickctl, ShowsTheDaemonInTextAndAsJson) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  ASSERT_EQ(pick(client, Request(prompt_of(1024)), result), 0);
+  const Ended text = run("pickctl", {"--socket", daemon.socket(), "status"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_NE(text.output.find("pid " + std::to_string(daemon.pid())), std::string::npos)
+      << text.output;
+  EXPECT_NE(text.output.find("pickd_picks_total"), std::string::npos) << text.output;
+
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--socket", daemon.socket(), "--json", "status"},
+        {"status", "--json", "--socket", daemon.socket()}}) {
+    const Ended json = run("pickctl", arguments);
+    ASSERT_EQ(json.exit_code, 0) << json.errors;
+    const auto status = nlohmann::json::parse(json.output);
+    EXPECT_EQ(status.at("pid"), daemon.pid());
+    EXPECT_EQ(status.at("version"), pickd_version());
+    EXPECT_EQ(status.at("endpoints"), 4);
+    EXPECT_EQ(status.at("endpoints_ready"), 4);
+    EXPECT_EQ(status.at("reservations"), 1);
+    EXPECT_EQ(status.at("counters").at("pickd_picks_total"), 1);
+    EXPECT_EQ(status.at("counters").at("pickd_prompt_blocks_total"), 4);
+  }
+}
+
+TEST(SystemPickctl, ShowsTheEndpointsInTextAndAsJson) {
+  Daemon daemon({.endpoints = 150});
+  const Client client(daemon);
+  pickd_endpoint told = PICKD_ENDPOINT_INIT;
+  told.name = "e7";
+  told.address = "10.0.0.7:8000";
+  told.waiting = 3;
+  told.running = 0;
+  told.kv_use_ppm = 250'000;
+  ASSERT_EQ(pickd_endpoint_update(client.get(), &told), 0);
+  ASSERT_EQ(pickd_endpoint_drain(client.get(), "e8", 1), 0);
+
+  const Ended text = run("pickctl", {"--socket", daemon.socket(), "endpoints"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 151) << "a line each";
+  EXPECT_NE(text.output.find("10.0.0.149:8000"), std::string::npos);
+  EXPECT_NE(text.output.find("25.0%"), std::string::npos);
+
+  const Ended json = run("pickctl", {"--socket", daemon.socket(), "--json", "endpoints"});
+  ASSERT_EQ(json.exit_code, 0) << json.errors;
+  const auto endpoints = nlohmann::json::parse(json.output).at("endpoints");
+  ASSERT_EQ(endpoints.size(), 150U);
+  EXPECT_EQ(endpoints[7].at("name"), "e7");
+  EXPECT_EQ(endpoints[7].at("waiting"), 3);
+  EXPECT_EQ(endpoints[7].at("running"), 0);
+  EXPECT_EQ(endpoints[7].at("kv_use_ppm"), 250'000);
+  EXPECT_EQ(endpoints[7].at("state"), "ready");
+  EXPECT_EQ(endpoints[8].at("state"), "draining");
+  EXPECT_TRUE(endpoints[8].at("waiting").is_null()) << "unknown is neither 0 nor a number";
+  EXPECT_EQ(endpoints[8].at("source"), "file");
+}
+
+TEST(SystemPickctl, ExitsWith1WhenNobodyListens) {
+  for (const char* command : {"status", "endpoints"}) {
+    const Ended nobody = run("pickctl", {"--socket", "/tmp/pickd-nobody-listens-here", command});
+    EXPECT_EQ(nobody.exit_code, 1);
+    EXPECT_EQ(nobody.output, "");
+    EXPECT_NE(nobody.errors.find("/tmp/pickd-nobody-listens-here"), std::string::npos)
+        << nobody.errors;
+  }
+}
+
+TEST(SystemPickctl, ExitsWith2ForBadArguments) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{}, {"nonsense"}, {"status", "--nonsense"}, {"--socket"}}) {
+    const Ended bad = run("pickctl", arguments);
+    EXPECT_EQ(bad.exit_code, 2);
+    EXPECT_EQ(bad.output, "");
+    EXPECT_NE(bad.errors, "");
+  }
+  EXPECT_EQ(run("pickctl", {"--help"}).exit_code, 0);
+}
+
+TEST(SystemPickctl, IsNoDeathOfAClient) {
+  Daemon daemon;
+  for (int count = 0; count < 5; ++count) {
+    EXPECT_EQ(run("pickctl", {"--socket", daemon.socket(), "status"}).exit_code, 0);
+  }
+  EXPECT_TRUE(eventually([&] { return daemon.status().clients == 1; }));
+  EXPECT_EQ(daemon.counter("clients_died"), 0U);
+  EXPECT_EQ(daemon.counter("clients_connected"), 6U);
+}
+
+}  // namespace
+}  // namespace pickd::systests

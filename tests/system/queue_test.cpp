@@ -1,0 +1,197 @@
+// The asynchronous queue against a real daemon: depth, the event descriptor, cancelling.
+#include <poll.h>
+
+#include <cerrno>
+#include <csignal>
+#include <set>
+
+#include "tests/system/support.hpp"
+
+namespace pickd::systests {
+namespace {
+
+class Queue {
+ public:
+  Queue(const Client& client, std::uint32_t depth) {
+    EXPECT_EQ(pickd_queue_open(client.get(), depth, &queue_), 0) << client.last_error();
+  }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue() { close(); }
+  void close() {
+    if (queue_ != nullptr) pickd_queue_close(queue_);
+    queue_ = nullptr;
+  }
+
+  int submit(const Request& request, std::uint64_t data, pickd_ticket* ticket = nullptr) const {
+    return pickd_queue_submit(queue_, &request.raw, data, ticket);
+  }
+  int poll(const Result& result, std::uint64_t* data) const {
+    return pickd_queue_poll(queue_, result.get(), data);
+  }
+  bool readable(std::chrono::milliseconds timeout) const {
+    pollfd waiting{pickd_queue_event_fd(queue_), POLLIN, 0};
+    return ::poll(&waiting, 1, static_cast<int>(timeout.count())) == 1;
+  }
+  // The next answer, waiting on the descriptor as an event loop does.
+  bool next(const Result& result, std::uint64_t* data) const {
+    for (;;) {
+      const int taken = poll(result, data);
+      if (taken != 0) return taken == 1;
+      if (!readable(std::chrono::milliseconds(kGenerous))) return false;
+    }
+  }
+  pickd_queue* get() const { return queue_; }
+
+ private:
+  pickd_queue* queue_ = nullptr;
+};
+
+TEST(SystemQueue, TakesAsManyPicksAsItsDepth) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 8);
+  const Request request("hello");
+  for (std::uint64_t at = 0; at < 8; ++at) ASSERT_EQ(queue.submit(request, at), 0);
+  EXPECT_EQ(queue.submit(request, 8), -EAGAIN);
+  const Result result;
+  std::uint64_t data = 99;
+  ASSERT_TRUE(queue.next(result, &data));
+  EXPECT_EQ(data, 0U) << "one ring: answers come in order";
+  EXPECT_EQ(queue.submit(request, 8), 0);
+  EXPECT_EQ(queue.submit(request, 9), -EAGAIN);
+  for (std::uint64_t at = 1; at <= 8; ++at) {
+    ASSERT_TRUE(queue.next(result, &data));
+    EXPECT_EQ(data, at);
+  }
+  EXPECT_EQ(queue.poll(result, &data), 0);
+}
+
+TEST(SystemQueue, MakesItsDescriptorReadableWhenAnswersWait) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 0);
+  const Result result;
+  std::uint64_t data = 0;
+  const int descriptor = pickd_queue_event_fd(queue.get());
+  EXPECT_FALSE(queue.readable(std::chrono::milliseconds(0)));
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    ASSERT_EQ(queue.submit(Request("hello"), round), 0);
+    ASSERT_TRUE(queue.readable(std::chrono::milliseconds(kGenerous))) << round;
+    ASSERT_EQ(queue.poll(result, &data), 1);
+    EXPECT_EQ(data, round);
+    ASSERT_EQ(queue.poll(result, &data), 0);
+    ASSERT_FALSE(queue.readable(std::chrono::milliseconds(0))) << round;
+  }
+  EXPECT_EQ(pickd_queue_event_fd(queue.get()), descriptor);
+}
+
+TEST(SystemQueue, GivesBackWhatACancelledPickReserved) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 64);
+  std::vector<pickd_ticket> tickets(20);
+  for (std::uint64_t at = 0; at < 20; ++at) {
+    ASSERT_EQ(queue.submit(Request("hello"), at, &tickets[at]), 0);
+  }
+  for (std::uint64_t at = 0; at < 20; at += 2) {
+    EXPECT_EQ(pickd_queue_cancel(queue.get(), tickets[at]), 0);
+    EXPECT_EQ(pickd_queue_cancel(queue.get(), tickets[at]), -ESTALE) << "once";
+  }
+  EXPECT_EQ(pickd_queue_cancel(queue.get(), {1, 2}), -ESTALE);
+  const Result result;
+  std::uint64_t data = 0;
+  for (std::uint64_t at = 1; at < 20; at += 2) {
+    ASSERT_TRUE(queue.next(result, &data));
+    EXPECT_EQ(data, at);
+    EXPECT_EQ(result.ticket().sequence, tickets[at].sequence);
+  }
+  EXPECT_EQ(queue.poll(result, &data), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 10; }));
+  EXPECT_EQ(daemon.counter("picks_cancelled"), 10U);
+  EXPECT_EQ(pickd_queue_cancel(queue.get(), tickets[1]), -ESTALE) << "its answer was taken";
+}
+
+TEST(SystemQueue, AnswersAThousandOutstandingPicksOnceEach) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 1024);
+  std::map<std::uint64_t, pickd_ticket> tickets;
+  for (std::uint64_t at = 0; at < 1000; ++at) {
+    const Request request(prompt_of(100 + at, static_cast<unsigned>(at)));
+    int code = -EAGAIN;
+    // The ring of submissions is shorter than that: the daemon takes them out meanwhile.
+    ASSERT_TRUE(eventually([&] {
+      code = queue.submit(request, at, &tickets[at]);
+      return code != -EAGAIN;
+    }));
+    ASSERT_EQ(code, 0);
+  }
+  const Result result;
+  std::set<std::uint64_t> seen;
+  for (int count = 0; count < 1000; ++count) {
+    std::uint64_t data = 0;
+    ASSERT_TRUE(queue.next(result, &data));
+    EXPECT_EQ(pickd_result_status(result.get()), 0);
+    EXPECT_EQ(result.ticket().sequence, tickets.at(data).sequence);
+    EXPECT_EQ(pickd_result_prompt_tokens(result.get()), (100 + data + 3) / 4);
+    EXPECT_TRUE(seen.insert(data).second) << data << " twice";
+    pickd_report_info done = PICKD_REPORT_INIT;
+    done.ticket = result.ticket();
+    done.kind = PICKD_REPORT_DONE;
+    ASSERT_TRUE(eventually([&] { return pickd_queue_report(queue.get(), &done) == 0; }));
+  }
+  std::uint64_t data = 0;
+  EXPECT_EQ(queue.poll(result, &data), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 0; }));
+  const StatusView status = daemon.status();
+  EXPECT_EQ(status.counters.at("picks"), 1000U);
+  EXPECT_EQ(status.counters.at("requests_done"), 1000U);
+  EXPECT_EQ(status.counters.at("completions_dropped"), 0U);
+}
+
+TEST(SystemQueue, LeavesNothingReservedForAnswersThatNobodyTook) {
+  Daemon daemon;
+  const Client client(daemon);
+  {
+    const Queue queue(client, 64);
+    for (std::uint64_t at = 0; at < 50; ++at) ASSERT_EQ(queue.submit(Request("hello"), at), 0);
+    const Result result;
+    std::uint64_t data = 0;
+    ASSERT_TRUE(queue.next(result, &data));
+  }
+  EXPECT_TRUE(eventually([&] { return daemon.status().channels == 1; }));
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 1; }))
+      << daemon.inflight() << " in flight: one answer was taken, and its request goes on";
+}
+
+TEST(SystemQueue, AnswersWithAnErrorWhatADaemonThatDiedLeftOpen) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 64);
+  const int descriptor = pickd_queue_event_fd(queue.get());
+  daemon.signal(SIGSTOP);
+  for (std::uint64_t at = 0; at < 10; ++at) ASSERT_EQ(queue.submit(Request("hello"), at), 0);
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  const Result result;
+  std::uint64_t data = 0;
+  for (std::uint64_t at = 0; at < 10; ++at) {
+    ASSERT_TRUE(queue.next(result, &data));
+    // Stopped is not at once: the first may have been answered.
+    if (pickd_result_status(result.get()) != 0) {
+      EXPECT_EQ(pickd_result_status(result.get()), -ENOTCONN);
+    }
+    EXPECT_EQ(data, at);
+  }
+  EXPECT_EQ(queue.submit(Request("hello"), 10), -ENOTCONN);
+  daemon.start();
+  EXPECT_EQ(queue.submit(Request("hello"), 11), 0);
+  ASSERT_TRUE(queue.next(result, &data));
+  EXPECT_EQ(data, 11U);
+  EXPECT_EQ(pickd_result_status(result.get()), 0);
+  EXPECT_EQ(pickd_queue_event_fd(queue.get()), descriptor) << "the number survives";
+}
+
+}  // namespace
+}  // namespace pickd::systests
