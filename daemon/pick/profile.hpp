@@ -33,6 +33,8 @@ class Profile {
   std::uint64_t session_ttl_ms() const { return session_ttl_ms_; }  // 0: sessions are not remembered
 
  private:
+  friend class ProfileAccess;  // of the tests: scorers that no configuration names
+
   void use(const PluginInfo& info, Plugin& plugin, double weight);
 
   std::string name_;

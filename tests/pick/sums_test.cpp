@@ -1,0 +1,210 @@
+// How scores become a sum: weights, what a scorer does not know, scorers that fail.
+#include <unistd.h>
+
+#include <cmath>
+
+#include "daemon/config/parameters.hpp"
+#include "daemon/pick/plugin.hpp"
+#include "tests/pick/pick_fixture.hpp"
+
+namespace pickd::pick {
+
+// Makes a profile of scorers that no configuration can name.
+class ProfileAccess {
+ public:
+  using Scorers = std::vector<std::pair<std::unique_ptr<Scorer>, double>>;
+  static std::unique_ptr<const Profile> make(Scorers scorers) {
+    std::unique_ptr<Profile> made(new Profile());
+    for (auto& [scorer, weight] : scorers) {
+      const PluginInfo info{"test", PluginKind::kScorer, 0, "", "", nullptr};
+      made->use(info, *scorer, weight);
+      made->plugins_.push_back(std::move(scorer));
+    }
+    const config::PluginConfig picker{"max-score-picker", "max-score-picker", nullptr, {}};
+    config::Errors errors;
+    config::ParameterReader parameters(picker, errors);
+    const PluginInfo* info = find_plugin(picker.type);
+    made->plugins_.push_back(info->make(parameters));
+    made->use(*info, *made->plugins_.back(), 1);
+    return made;
+  }
+};
+
+namespace test {
+namespace {
+
+struct Answer {
+  bool ok = true;
+  std::vector<float> scores;
+};
+
+class FixedScorer final : public Scorer {
+ public:
+  explicit FixedScorer(Answer answer) : answer_(std::move(answer)) {}
+  bool score(const PickContext&, std::span<float> scores) const override {
+    for (std::size_t at = 0; at < std::min(scores.size(), answer_.scores.size()); ++at) {
+      scores[at] = answer_.scores[at];
+    }
+    return answer_.ok;
+  }
+
+ private:
+  Answer answer_;
+};
+
+// A rig of three endpoints with the scores of `answers`, each with its weight.
+std::unique_ptr<PickRig> rig_of(std::vector<std::pair<Answer, double>> answers) {
+  auto rig = std::make_unique<PickRig>();
+  ProfileAccess::Scorers scorers;
+  for (auto& [answer, weight] : answers) {
+    scorers.emplace_back(std::make_unique<FixedScorer>(std::move(answer)), weight);
+  }
+  rig->use(ProfileAccess::make(std::move(scorers)));
+  rig->add_endpoints(3);
+  return rig;
+}
+
+const float kNan = std::nanf("");
+using Names = std::vector<std::string>;
+
+void expect_sums(PickRig& rig, float e1, float e2, float e3) {
+  const auto scores = rig.scores(rig.request());
+  EXPECT_FLOAT_EQ(scores.at("e1"), e1);
+  EXPECT_FLOAT_EQ(scores.at("e2"), e2);
+  EXPECT_FLOAT_EQ(scores.at("e3"), e3);
+}
+
+TEST(Sums, AreWeightTimesScoreAddedUpWithoutDivision) {
+  const auto rig = rig_of({{{true, {1, 0.5F, 0}}, 2}, {{true, {0, 1, 0.5F}}, 3}});
+  expect_sums(*rig, 2, 4, 1.5F);
+  EXPECT_EQ(rig->names(rig->pick_only(rig->request())), (Names{"e2", "e1", "e3"}));
+}
+
+TEST(Sums, TakeANegativeWeightForTheReverse) {
+  const auto rig = rig_of({{{true, {1, 0.5F, 0}}, -1}});
+  expect_sums(*rig, -1, -0.5F, 0);
+  EXPECT_EQ(rig->names(rig->pick_only(rig->request())), (Names{"e3", "e2", "e1"}));
+}
+
+TEST(Sums, HonourAWeightOfZero) {
+  const auto rig = rig_of({{{true, {1, 0.5F, 0}}, 0}});
+  expect_sums(*rig, 0, 0, 0);
+  EXPECT_EQ(rig->pick_only(rig->request()).reason, abi::Reason::kTie);
+}
+
+TEST(Sums, ClampScoresToZeroAndOne) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto rig = rig_of({{{true, {7, -3, infinity}}, 2}});
+  expect_sums(*rig, 2, 0, 2);
+}
+
+TEST(Sums, LeaveACandidateThatAScorerDoesNotKnowAsItIs) {
+  const auto rig = rig_of({{{true, {0.5F, 0.5F, 0.5F}}, 1}, {{true, {1, kNoScore, 1}}, -1}});
+  expect_sums(*rig, -0.5F, 0.5F, -0.5F);
+  EXPECT_EQ(rig->counted(abi::Counter::plugin_failures), 0U);
+}
+
+TEST(Sums, LeaveOutAScorerThatGivesNoNumberAndCountIt) {
+  const auto rig = rig_of({{{true, {1, kNan, 0}}, 5}, {{true, {0, 0.5F, 1}}, 1}});
+  expect_sums(*rig, 0, 0.5F, 1);
+  EXPECT_EQ(rig->counted(abi::Counter::plugin_failures), 1U);
+  rig->pick(rig->request());
+  EXPECT_EQ(rig->counted(abi::Counter::plugin_failures), 2U) << "once a pick";
+}
+
+TEST(Sums, LeaveOutAScorerThatFailsAndCountIt) {
+  const auto rig = rig_of({{{false, {1, 1, 0}}, 5}, {{true, {0, 0.5F, 1}}, 1}});
+  expect_sums(*rig, 0, 0.5F, 1);
+  EXPECT_EQ(rig->counted(abi::Counter::plugin_failures), 1U);
+}
+
+TEST(Sums, LetAPickGoOnWhenEveryScorerFails) {
+  const auto rig = rig_of({{{false, {}}, 1}, {{true, {kNan, kNan, kNan}}, 1}});
+  const PickResult result = rig->pick(rig->request());
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.reason, abi::Reason::kTie);
+  EXPECT_EQ(result.count, 3U);
+}
+
+// Field case 2: scores 50, 50, 30, 30, 10, three picks a call.
+TEST(Ties, RotateWithinEachTierAndNotBeyond) {
+  auto rig = rig_of({{{true, {0.5F, 0.5F, 0.3F, 0.3F, 0.1F}}, 100}});
+  for (const char* name : {"e4", "e5"}) rig->add(rig->spec(name));
+  Tally first;
+  Tally third;
+  for (int call = 0; call < 1000; ++call) {
+    auto request = rig->request();
+    request.endpoints_max = 3;
+    const PickResult result = rig->pick_only(request);
+    rig->reservations().end(request.ticket, PickRig::kUid);
+    ASSERT_EQ(result.count, 3U);
+    ASSERT_EQ(result.reason, abi::Reason::kTie);
+    ++first[rig->name(result, 0)];
+    ++third[rig->name(result, 2)];
+  }
+  EXPECT_EQ(first["e1"] + first["e2"], 1000U);
+  EXPECT_GE(first["e1"], 450U);
+  EXPECT_LE(first["e1"], 550U);
+  EXPECT_EQ(third["e3"] + third["e4"], 1000U);
+  EXPECT_GE(third["e3"], 450U);
+  EXPECT_LE(third["e3"], 550U);
+}
+
+TEST(Ties, DrawEveryOrderOfATierEquallyOften) {
+  const auto rig = rig_of({});
+  std::map<Names, int> orders;
+  for (int call = 0; call < 6000; ++call) {
+    const auto request = rig->request();
+    ++orders[rig->names(rig->pick_only(request))];
+    rig->reservations().end(request.ticket, PickRig::kUid);
+  }
+  ASSERT_EQ(orders.size(), 6U);
+  for (const auto& [order, count] : orders) {
+    EXPECT_GE(count, 880);
+    EXPECT_LE(count, 1120);
+  }
+}
+
+TEST(Ties, AreNoneWhenOneLeadsAlone) {
+  const auto rig = rig_of({{{true, {0.5F, 1, 0.5F}}, 1}});
+  EXPECT_EQ(rig->pick_only(rig->request()).reason, abi::Reason::kScore);
+}
+
+// Field case 17: weights as the configuration says them, in the sums.
+class Weights : public ::testing::Test {
+ protected:
+  // The lead of an idle endpoint over the busiest, which is the weight of active-request-scorer.
+  static float lead(const std::string& weight) {
+    char pattern[] = "/tmp/pickd-weights-XXXXXX";
+    const int fd = ::mkstemp(pattern);
+    const std::string text =
+        "scheduling:\n  plugins:\n    - type: active-request-scorer\n  schedulingProfiles:\n"
+        "    - name: default\n      plugins:\n        - pluginRef: active-request-scorer\n" +
+        (weight.empty() ? "" : "          weight: " + weight + "\n");
+    EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::close(fd);
+    const auto loaded = config::load_config(pattern, {});
+    ::unlink(pattern);
+    if (!loaded) throw std::runtime_error(loaded.error().text);
+    RigOptions options;
+    options.scheduling = loaded.value().config.scheduling;
+    PickRig rig(options);
+    rig.add_endpoints(2);
+    rig.set_load("e2", 10, 0);
+    const auto scores = rig.scores(rig.request());
+    return scores.at("e1") - scores.at("e2");
+  }
+};
+
+TEST_F(Weights, AreOneWhenAbsent) { EXPECT_FLOAT_EQ(lead(""), 1); }
+TEST_F(Weights, AreHonouredWhenZero) { EXPECT_FLOAT_EQ(lead("0.0"), 0); }
+TEST_F(Weights, AreHonouredWhenOneAndAHalf) { EXPECT_FLOAT_EQ(lead("1.5"), 1.5F); }
+TEST_F(Weights, AreHonouredWhenNegative) { EXPECT_FLOAT_EQ(lead("-1"), -1); }
+TEST_F(Weights, AreRefusedWhenTheyAreNoNumbers) {
+  EXPECT_THROW(lead(".nan"), std::runtime_error);
+  EXPECT_THROW(lead(".inf"), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace test
+}  // namespace pickd::pick
