@@ -67,6 +67,12 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
   if (key == nullptr || !key->is_scalar() || op == nullptr || !op->is_scalar()) {
     return parameters.refuse("matchExpressions", "each entry needs `key` and `operator`");
   }
+  for (const config::Entry& entry : item.entries) {
+    if (entry.key != "key" && entry.key != "operator" && entry.key != "values") {
+      return parameters.refuse("matchExpressions", "an entry has `key`, `operator` and `values`, not `" +
+                                                       entry.key + "`");
+    }
+  }
   static constexpr std::pair<const char*, Expression::Operator> kOperators[] = {
       {"In", Expression::Operator::kIn},
       {"NotIn", Expression::Operator::kNotIn},
@@ -80,7 +86,12 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
   }
   Expression expression{key->scalar, found->second, {}};
   if (const config::Node* values = item.find("values"); values != nullptr) {
-    for (const config::Tree& value : values->items) expression.values.push_back(value->scalar);
+    for (const config::Tree& value : values->items) {
+      if (!value->is_scalar()) {
+        return parameters.refuse("matchExpressions", "each of `values` must be text");
+      }
+      expression.values.push_back(value->scalar);
+    }
   }
   const bool needs_values =
       expression.op == Expression::Operator::kIn || expression.op == Expression::Operator::kNotIn;
