@@ -1,0 +1,99 @@
+// A pick allocates nothing: this program counts what its threads ask of operator new.
+#include <cstdlib>
+#include <new>
+
+#include "tests/pick/pick_fixture.hpp"
+
+namespace {
+
+thread_local std::uint64_t allocations = 0;
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace pickd::pick::test {
+namespace {
+
+// What the second and later of such picks and memories ask for.
+std::uint64_t allocations_of(PickRig& rig, const PickRequest& request) {
+  PickRequest own = request;
+  PickResult result;
+  std::uint64_t counted_after_first = 0;
+  for (std::uint64_t turn = 0; turn < 50; ++turn) {
+    own.ticket.sequence += 1;
+    const std::uint64_t before = allocations;
+    rig.core().pick(own, rig.topology(), rig.tick, rig.scratch(), rig.counters(), result);
+    rig.core().remember(own, result, rig.tick, rig.counters());
+    rig.reservations().end(own.ticket, PickRig::kUid);
+    if (turn != 0) counted_after_first += allocations - before;
+    ++rig.tick;
+  }
+  return counted_after_first;
+}
+
+TEST(Allocations, AreCounted) {
+  const std::uint64_t before = allocations;
+  auto one = std::make_unique<int>(1);
+  EXPECT_EQ(allocations, before + 1);
+}
+
+TEST(Allocations, AreNoneInAPickWithEveryPlugin) {
+  RigOptions options;
+  options.scheduling =
+      scheduling({{"prefix-cache-scorer"},
+                  {"active-request-scorer"},
+                  {"token-load-scorer"},
+                  {"queue-scorer"},
+                  {"kv-cache-utilization-scorer"},
+                  {"lora-affinity-scorer"},
+                  {"session-affinity-scorer"},
+                  {"label-selector-filter", std::nullopt, "{matchLabels: {a: b}}"}});
+  PickRig rig(options);
+  for (int at = 0; at < 50; ++at) {
+    auto spec = rig.spec("endpoint-of-a-long-name-" + std::to_string(at));
+    spec.labels = {{"a", "b"}};
+    spec.models = {"a-model-whose-name-does-not-fit-a-small-string"};
+    rig.add(spec);
+  }
+  const auto keys = chain(1, 500);
+  const std::string_view subset[] = {"endpoint-of-a-long-name-1", "endpoint-of-a-long-name-2:8000",
+                                     "endpoint-of-a-long-name-nobody"};
+  auto request = rig.request(keys);
+  request.model = "a-model-whose-name-does-not-fit-a-small-string";
+  request.session = "a-session-whose-name-does-not-fit-a-small-string";
+  request.adapter = "an-adapter-whose-name-does-not-fit-a-small-string";
+  EXPECT_EQ(allocations_of(rig, request), 0U);
+  request.has_subset = true;
+  request.subset = subset;
+  EXPECT_EQ(allocations_of(rig, request), 0U);
+  request.model = "another-model-whose-name-does-not-fit-a-small-string";
+  EXPECT_EQ(allocations_of(rig, request), 0U) << "a refused one";
+}
+
+TEST(Allocations, AreNoneUnderRoundRobin) {
+  RigOptions options;
+  options.profile = "round-robin";
+  PickRig rig(options);
+  rig.add_endpoints(30);
+  const auto keys = chain(1, 100);
+  EXPECT_EQ(allocations_of(rig, rig.request(keys)), 0U);
+}
+
+}  // namespace
+}  // namespace pickd::pick::test

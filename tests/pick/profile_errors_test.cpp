@@ -1,0 +1,147 @@
+// What is wrong with a scheduling configuration is said with file, line, key and what would be right.
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+
+#include "tests/pick/pick_fixture.hpp"
+
+namespace pickd::pick::test {
+namespace {
+
+// The error of a file that the configuration takes and the profile does not; "" when it is good.
+std::string error_of(const std::string& text) {
+  char pattern[] = "/tmp/pickd-profile-XXXXXX";
+  const std::string directory = ::mkdtemp(pattern);
+  const std::string path = directory + "/pickd.yaml";
+  std::ofstream(path) << text;
+  const auto loaded = config::load_config(path, {});
+  ::unlink(path.c_str());
+  ::rmdir(directory.c_str());
+  if (!loaded) return "not loaded: " + loaded.error().text;
+  const auto profile = make_profile(loaded.value().config.scheduling);
+  if (profile) return "";
+  EXPECT_EQ(profile.error().code, -EINVAL);
+  std::string error = profile.error().text;
+  for (std::size_t at; (at = error.find(directory + "/")) != std::string::npos;) {
+    error.erase(at, directory.size() + 1);
+  }
+  return error;
+}
+
+// One plugin of `type` with `parameters`, used in a profile.
+std::string one(const std::string& type, const std::string& parameters = "") {
+  return "scheduling:\n"
+         "  plugins:\n"
+         "    - type: " +
+         type + "\n" + (parameters.empty() ? "" : "      parameters: " + parameters + "\n") +
+         "  schedulingProfiles:\n"
+         "    - name: default\n"
+         "      plugins:\n"
+         "        - pluginRef: " +
+         type + "\n";
+}
+
+void expect_words(const std::string& error, std::initializer_list<const char*> words) {
+  for (const char* word : words) {
+    EXPECT_NE(error.find(word), std::string::npos) << "no \"" << word << "\" in: " << error;
+  }
+}
+
+TEST(ProfileErrors, AreNoneForEveryPluginWithItsDefaults) {
+  for (const PluginInfo& info : plugin_infos()) {
+    const std::string type(info.type);
+    if (type == "label-selector-filter") continue;  // has no default
+    EXPECT_EQ(error_of(one(type)), "") << type;
+  }
+  EXPECT_EQ(error_of(one("label-selector-filter", "{matchLabels: {a: b}}")), "");
+}
+
+TEST(ProfileErrors, NameAPluginThatPickdDoesNotHaveAndTheNearest) {
+  expect_words(error_of(one("queue-scorrer")), {"pickd.yaml:3", "queue-scorrer", "`queue-scorer`"});
+}
+
+TEST(ProfileErrors, RefuseParametersThatAPluginDoesNotKnow) {
+  expect_words(error_of(one("active-request-scorer", "{idleTreshold: 3}")),
+               {"pickd.yaml:4", "idleTreshold", "idleThreshold"});
+  expect_words(error_of(one("queue-scorer", "{anything: 1}")), {"pickd.yaml:4", "anything"});
+  expect_words(error_of(one("round-robin-picker", "{anything: 1}")), {"pickd.yaml:4", "anything"});
+}
+
+TEST(ProfileErrors, RefuseParametersOutOfTheirRange) {
+  expect_words(error_of(one("active-request-scorer", "{maxBusyScore: 1.5}")),
+               {"pickd.yaml:4", "plugins[active-request-scorer].parameters.maxBusyScore", "1"});
+  expect_words(error_of(one("token-load-scorer", "{queueThresholdTokens: 0}")),
+               {"queueThresholdTokens"});
+  expect_words(error_of(one("max-score-picker", "{maxNumOfEndpoints: 9}")),
+               {"maxNumOfEndpoints", "8"});
+  expect_words(error_of(one("session-affinity-scorer", "{ttl: 13h}")), {"ttl"});
+  expect_words(error_of(one("prefix-cache-scorer", "{matchLengthWeight: -0.1}")),
+               {"matchLengthWeight"});
+  expect_words(error_of(one("prefix-cache-scorer", "{matchLengthWeight: .nan}")),
+               {"matchLengthWeight"});
+}
+
+TEST(ProfileErrors, ListEverythingThatIsWrong) {
+  const std::string error = error_of(one("active-request-scorer", "{idleThreshold: -1, x: 2}"));
+  expect_words(error, {"idleThreshold", "parameters.x"});
+  EXPECT_NE(error.find('\n'), std::string::npos) << "a line each";
+}
+
+TEST(ProfileErrors, TakeOnePickerOnly) {
+  const std::string two =
+      "scheduling:\n  plugins:\n    - type: max-score-picker\n    - type: round-robin-picker\n"
+      "  schedulingProfiles:\n    - name: default\n      plugins:\n"
+      "        - pluginRef: max-score-picker\n        - pluginRef: round-robin-picker\n";
+  expect_words(error_of(two), {"pickd.yaml:9", "one picker"});
+}
+
+TEST(ProfileErrors, NameAnUnknownProfileAndTheNearest) {
+  expect_words(error_of("scheduling:\n  profile: round-robbin\n"),
+               {"pickd.yaml:2", "round-robbin", "`round-robin`"});
+}
+
+TEST(ProfileErrors, SayWhatALabelSelectorNeeds) {
+  const auto selector = [](const std::string& parameters) {
+    return error_of(one("label-selector-filter", parameters));
+  };
+  expect_words(selector(""), {"matchLabels or matchExpressions"});
+  expect_words(selector("{matchLabels: [a]}"), {"pickd.yaml:4", "map of label to value"});
+  expect_words(selector("{matchLabels: {zone: [a]}}"), {"`zone`", "must be text"});
+  expect_words(selector("{matchExpressions: {key: a}}"), {"must be a list"});
+  expect_words(selector("{matchExpressions: [{operator: In}]}"), {"`key` and `operator`"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: Is}]}"),
+               {"`Is`", "In, NotIn, Exists or DoesNotExist"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: In}]}"), {"`values`"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: In, values: []}]}"), {"`values`"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: In, values: b}]}"), {"`values`"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: Exists, values: [b]}]}"),
+               {"take no `values`"});
+}
+
+TEST(ProfileErrors, RefuseWhatALabelExpressionDoesNotKnow) {
+  const auto selector = [](const std::string& parameters) {
+    return error_of(one("label-selector-filter", parameters));
+  };
+  expect_words(selector("{matchExpressions: [{key: a, operator: Exists, vales: [b]}]}"),
+               {"`vales`"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: In, values: [[b]]}]}"),
+               {"must be text"});
+  expect_words(selector("{matchExpressions: [{key: a, operator: In, values: [b], values2: c}]}"),
+               {"`values2`"});
+  expect_words(selector("{matchLabels: {a: b}, matchLabel: {c: d}}"), {"matchLabel"});
+}
+
+TEST(Registry, KnowsEachTypeOnce) {
+  std::set<std::string_view> types;
+  for (const PluginInfo& info : plugin_infos()) {
+    EXPECT_TRUE(types.insert(info.type).second) << info.type;
+    EXPECT_EQ(find_plugin(info.type), &info);
+    EXPECT_FALSE(info.summary.empty()) << info.type;
+    EXPECT_TRUE(info.kind != PluginKind::kScorer || !info.formula.empty()) << info.type;
+  }
+  EXPECT_EQ(find_plugin("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace pickd::pick::test
