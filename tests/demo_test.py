@@ -108,6 +108,16 @@ class Demo(unittest.TestCase):
         while processes(self.directory):
             time.sleep(0.01)
 
+    def test_an_interrupted_demo_leaves_no_numbers_of_an_earlier_one(self):
+        with tempfile.NamedTemporaryFile("r+", suffix=".json") as numbers:
+            numbers.write("old numbers")
+            numbers.flush()
+            demo = self.start("--seconds", "100", "--json", numbers.name)
+            self.wait_for_load(demo)
+            demo.send_signal(signal.SIGINT)
+            demo.communicate()
+            self.assertEqual(os.path.getsize(numbers.name), 0)
+
     def test_says_which_option_is_wrong(self):
         demo = self.start("--seconds", "never")
         self.assertIn("--seconds", "".join(demo.communicate()))
