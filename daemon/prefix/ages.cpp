@@ -72,7 +72,9 @@ void EndpointAges::turn(std::int64_t now) {
   turned_ = now;
 }
 
-void EndpointAges::end_pass() {
+std::uint64_t EndpointAges::end_pass() {
+  std::uint64_t seen = 0;
+  for (const std::int32_t count : seen_) seen += static_cast<std::uint32_t>(count);
   // Every ring holds what the finer ones hold, too.
   for (std::uint32_t level = 0; level + 1 < kAgeLevels; ++level) {
     const std::int64_t width = width_of(level);
@@ -89,6 +91,7 @@ void EndpointAges::end_pass() {
     if (error != 0) counted_[bucket].fetch_add(error, std::memory_order_relaxed);
   }
   corrected_ = true;
+  return seen;
 }
 
 void EndpointAges::add_to(AgeCounts& counts) const {

@@ -60,13 +60,14 @@ class EndpointAges {
 
   // ---- Maintenance thread only ----
   void turn(std::int64_t now);             // empties the buckets whose time has come
-  void saw(std::uint32_t stamp, std::uint32_t now) {
-    const std::uint32_t age = abi::stamp_age(stamp, now);
+  void saw(std::uint32_t stamp, std::uint32_t age) {  // in the running pass
     std::uint32_t level = 0;
-    while (level + 1 < kAgeLevels && age >= age_reach_buckets(level) << (level * kAgeLevelBits)) ++level;
+    for (std::uint32_t finer = 0; finer + 1 < kAgeLevels; ++finer) {
+      level += age >= age_reach_buckets(finer) << (finer * kAgeLevelBits);  // no branch: ages are random
+    }
     ++seen_[age_bucket(level, stamp)];
   }
-  void end_pass();                         // the pass's counts become the truth
+  std::uint64_t end_pass();                // the pass's counts become the truth; how many it saw
   void add_to(AgeCounts& counts) const;    // adds what is believed to `counts`
   // Words that were stamped since the last call: so many may have come to life at most. True in
   // `corrected`: a pass ended since, count anew.

@@ -55,7 +55,26 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   return {bits_of(_mm_set1_epi32(static_cast<int>(tag))), bits_of(_mm_setzero_si128())};
 }
 
+// Words of a line that are not zero: word i is bit 2 * i.
+PICKD_INLINE std::uint32_t occupied_words(WordRef line) {
+  const auto* from = reinterpret_cast<const __m128i*>(line);
+  const __m128i zero = _mm_setzero_si128();
+  const auto halves_zero = [from, zero](int at) { return _mm_cmpeq_epi32(_mm_load_si128(from + at), zero); };
+  const __m128i low = _mm_packs_epi32(halves_zero(0), halves_zero(1));
+  const __m128i high = _mm_packs_epi32(halves_zero(2), halves_zero(3));
+  const auto zeros = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
+  return ~(zeros & (zeros >> 1)) & 0x5555;
+}
+
 #else
+
+PICKD_INLINE std::uint32_t occupied_words(WordRef line) {
+  std::uint32_t occupied = 0;
+  for (std::uint32_t i = 0; i < abi::kWordsPerLine; ++i) {
+    occupied |= static_cast<std::uint32_t>(line[i].load(std::memory_order_relaxed) != 0) << (2 * i);
+  }
+  return occupied;
+}
 
 PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t tag) {
   PlaceScan scan{0, 0};

@@ -52,19 +52,26 @@ class Sweep {
 
  private:
   void read_horizons();
-  void sweep_line(std::atomic<std::uint64_t>* line, std::uint32_t now, std::int64_t now_tick,
-                  SweepOutcome& outcome);
-  void count(abi::PrefixWord word, std::uint32_t now, std::int64_t now_tick);
+  void sweep_line(std::atomic<std::uint64_t>* line);
+  void clear(std::atomic<std::uint64_t>& at, abi::PrefixWord word);
+  abi::PrefixWord bring_forward(std::atomic<std::uint64_t>& at, abi::PrefixWord word);
   void end_pass();
 
   TableParts parts_;
   Ages& ages_;
   Horizons& horizons_;
   std::uint64_t next_line_ = 0;
-  std::vector<std::uint32_t> horizons_now_;  // by endpoint, then again for confirmed words
-  std::vector<EndpointAges*> kinds_;  // the same; null = not used
+  // Of the running slice. By kind: endpoint, plus kEndpointIdsMax for confirmed words.
+  std::int64_t now_tick_ = 0;
+  std::uint32_t now_ = 0;
+  std::uint32_t oldest_ = 0;             // stamps are ordered by their distance from this one
+  std::vector<std::uint32_t> limits_;    // distance from which words of a kind live
+  std::vector<EndpointAges*> kinds_;     // null = not used
+  std::vector<std::uint8_t> needs_forward_;  // 1: words of the kind outlive the wrap
+  std::uint32_t oldest_age_ = 0;
+  SweepOutcome outcome_;
+
   std::vector<std::uint64_t> live_;   // by endpoint, of the last pass
-  std::vector<std::uint64_t> counting_;
   SweepTotals running_;
   SweepTotals totals_;
 };

@@ -1,6 +1,7 @@
 // Reference (c): a path-compressed tree of block hashes, each node with the endpoints that hold it and how
 // much of its run; a lookup table per endpoint from hash to node, without which a single block could not
-// be removed; ages in a heap of timers beside a map. The family of Dynamo's indexers.
+// be removed; ages in a heap of timers beside a map. The family of Dynamo's indexers, in the containers of
+// the standard library; with open-addressed tables instead its inserts are about three times as fast.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -13,76 +14,6 @@
 
 namespace pickd::bench {
 namespace {
-
-// An open-addressed table from non-zero 64-bit keys, linear probing, backward-shift deletion.
-template <typename Value>
-class FlatMap {
- public:
-  Value* find(std::uint64_t key) {
-    if (slots_.empty()) return nullptr;
-    for (std::size_t at = home(key);; at = (at + 1) & mask()) {
-      if (slots_[at].key == key) return &slots_[at].value;
-      if (slots_[at].key == 0) return nullptr;
-    }
-  }
-  // True when the key is new.
-  bool put(std::uint64_t key, Value value) {
-    if (8 * (used_ + 1) > 7 * slots_.size()) grow();
-    for (std::size_t at = home(key);; at = (at + 1) & mask()) {
-      if (slots_[at].key == key) {
-        slots_[at].value = value;
-        return false;
-      }
-      if (slots_[at].key != 0) continue;
-      slots_[at] = {key, value};
-      ++used_;
-      return true;
-    }
-  }
-  bool erase(std::uint64_t key) {
-    if (slots_.empty()) return false;
-    std::size_t at = home(key);
-    while (slots_[at].key != key) {
-      if (slots_[at].key == 0) return false;
-      at = (at + 1) & mask();
-    }
-    for (std::size_t next = (at + 1) & mask(); slots_[next].key != 0; next = (next + 1) & mask()) {
-      const std::size_t from = home(slots_[next].key);
-      if (((next - from) & mask()) < ((next - at) & mask())) continue;
-      slots_[at] = slots_[next];
-      at = next;
-    }
-    slots_[at] = {};
-    --used_;
-    return true;
-  }
-  template <typename Visit>
-  void for_each(Visit&& visit) const {
-    for (const Slot& slot : slots_) {
-      if (slot.key != 0) visit(slot.key);
-    }
-  }
-  std::size_t size() const { return used_; }
-
- private:
-  struct Slot {
-    std::uint64_t key = 0;
-    Value value{};
-  };
-  std::size_t mask() const { return slots_.size() - 1; }
-  std::size_t home(std::uint64_t key) const { return (key * 0x9E3779B97F4A7C15ULL >> 20) & mask(); }
-  void grow() {
-    std::vector<Slot> old(std::max<std::size_t>(16, 2 * slots_.size()));
-    old.swap(slots_);
-    used_ = 0;
-    for (const Slot& slot : old) {
-      if (slot.key != 0) put(slot.key, slot.value);
-    }
-  }
-
-  std::vector<Slot> slots_;
-  std::size_t used_ = 0;
-};
 
 class HashRadix : public StoreSubject {
  public:
@@ -143,7 +74,7 @@ class HashRadix : public StoreSubject {
         continue;
       }
       std::vector<std::uint64_t> all;
-      lookups_[endpoint].for_each([&all](std::uint64_t key) { all.push_back(key); });
+      for (const auto& [key, node] : lookups_[endpoint]) all.push_back(key);
       for (const std::uint64_t key : all) eviction.entries += remove(key, endpoint);
     }
     return eviction;
@@ -174,7 +105,7 @@ class HashRadix : public StoreSubject {
   };
   struct Timers {
     std::priority_queue<Timer, std::vector<Timer>, std::greater<>> heap;
-    FlatMap<std::uint64_t> ticks;  // last use by key
+    std::unordered_map<std::uint64_t, std::uint64_t> ticks;  // last use by key
   };
 
   static std::uint32_t common(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
@@ -190,12 +121,13 @@ class HashRadix : public StoreSubject {
       if (other.endpoint == endpoint) holder = &other;
     }
     if (holder == nullptr) holder = &node.holders.emplace_back(Holder{endpoint, 0});
-    for (std::uint32_t at = holder->covered; at < length; ++at) lookups_[endpoint].put(node.run[at], &node);
+    for (std::uint32_t at = holder->covered; at < length; ++at) lookups_[endpoint][node.run[at]] = &node;
     holder->covered = std::max(holder->covered, length);
     if (!with_ttl_) return;
     Timers& timers = timers_[endpoint];
     for (std::uint32_t at = 0; at < length; ++at) {
-      if (timers.ticks.put(node.run[at], tick)) timers.heap.push({tick, node.run[at]});
+      const bool is_new = timers.ticks.insert_or_assign(node.run[at], tick).second;
+      if (is_new) timers.heap.push({tick, node.run[at]});
     }
   }
 
@@ -214,7 +146,7 @@ class HashRadix : public StoreSubject {
       lower->holders.push_back({holder.endpoint, below});
       holder.covered = length;
       for (std::uint32_t at = 0; at < below; ++at) {
-        lookups_[holder.endpoint].put(lower->run[at], lower.get());
+        lookups_[holder.endpoint][lower->run[at]] = lower.get();
       }
     }
     const std::uint64_t first = lower->run[0];
@@ -227,23 +159,23 @@ class HashRadix : public StoreSubject {
     while (!timers.heap.empty() && timers.heap.top().tick < tick) {
       Timer timer = timers.heap.top();
       timers.heap.pop();
-      const std::uint64_t* used = timers.ticks.find(timer.key);
-      if (used == nullptr) continue;
-      if (*used >= tick) {
-        timer.tick = *used;
+      const auto used = timers.ticks.find(timer.key);
+      if (used == timers.ticks.end()) continue;
+      if (used->second >= tick) {
+        timer.tick = used->second;
         timers.heap.push(timer);
         continue;
       }
-      timers.ticks.erase(timer.key);
+      timers.ticks.erase(used);
       eviction.entries += remove(timer.key, endpoint);
     }
   }
 
   std::uint64_t remove(std::uint64_t key, std::uint32_t endpoint) {
-    Node** found = lookups_[endpoint].find(key);
-    if (found == nullptr) return 0;
-    Node* node = *found;
-    lookups_[endpoint].erase(key);
+    const auto found = lookups_[endpoint].find(key);
+    if (found == lookups_[endpoint].end()) return 0;
+    Node* node = found->second;
+    lookups_[endpoint].erase(found);
     const auto at = static_cast<std::uint32_t>(std::find(node->run.begin(), node->run.end(), key) -
                                                node->run.begin());
     for (std::size_t i = 0; i < node->holders.size(); ++i) {
@@ -251,7 +183,7 @@ class HashRadix : public StoreSubject {
       if (holder.endpoint != endpoint) continue;
       // What lies behind is out of reach; its own removal finds nothing to do any more.
       for (std::uint32_t behind = at + 1; behind < holder.covered; ++behind) {
-        if (lookups_[endpoint].erase(node->run[behind])) ++dropped_;
+        dropped_ += lookups_[endpoint].erase(node->run[behind]);
       }
       holder.covered = std::min(holder.covered, at);
       if (holder.covered == 0) {
@@ -272,7 +204,7 @@ class HashRadix : public StoreSubject {
   std::uint64_t base_bytes_;
   std::mutex mutex_;
   Node root_;
-  std::vector<FlatMap<Node*>> lookups_;
+  std::vector<std::unordered_map<std::uint64_t, Node*>> lookups_;
   std::vector<Timers> timers_;
   std::uint64_t dropped_ = 0;
 };
