@@ -119,6 +119,9 @@ Packet receive_packet(int socket, std::size_t bytes_max) {
 }
 
 base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, std::span<const int> fds) {
+  if (fds.size() > abi::kControlDescriptorsMax) {
+    return base::Error{-E2BIG, "send: more descriptors than a packet holds"};
+  }
   iovec piece{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * abi::kControlDescriptorsMax)] = {};
   msghdr message{};

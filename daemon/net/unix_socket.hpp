@@ -43,7 +43,8 @@ struct Packet {
 // Takes one packet of at most `bytes_max`. Descriptors that came along are closed at once.
 Packet receive_packet(int socket, std::size_t bytes_max);
 
-// Sends one packet with descriptors, which stay the caller's. -EAGAIN when the peer does not read.
+// Sends one packet with descriptors, at most kControlDescriptorsMax, which stay the caller's. -EAGAIN
+// when the peer does not read.
 base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, std::span<const int> fds);
 
 }  // namespace pickd::net
