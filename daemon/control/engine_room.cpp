@@ -53,7 +53,8 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   if (!profile) return profile.error();
   room->profile_ = std::move(*profile);
 
-  auto segment = state::StateSegment::create(config.state.path, state_parameters(config, virtual_clock));
+  auto segment = state::StateSegment::open_or_create(
+      config.state.path, state_parameters(config, virtual_clock), &room->origin_);
   if (!segment) return segment.error();
   room->segment_ = std::move(*segment);
   abi::StateHeader& header = room->segment_->header();
@@ -69,7 +70,11 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{room->segment_->endpoints(), header.endpoint_ids,
                                       &header.endpoint_high_water,
-                                      blocks_of(config.state.capacity_tokens, config.state.block_tokens)},
+                                      blocks_of(config.state.capacity_tokens, config.state.block_tokens),
+                                      endpoints::RoutingParts{{room->segment_->routing_buffer(0),
+                                                               room->segment_->routing_buffer(1)},
+                                                              header.routing_bytes,
+                                                              &header.routing_version}},
       room->topologies_);
   room->core_ = std::make_unique<pick::PickCore>(
       pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),
@@ -80,6 +85,10 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
       table, room->ages_.get(), room->reservations_.get(), &header,
       room->segment_->counters(state::kMaintenanceRow), *room->clock_,
       std::max<std::uint64_t>(1, config.reservations.lease_ms / kTickMs)});
+  if (room->segment_->warm()) {
+    room->endpoint_table_->restore(room->clock_->tick());
+    room->reservations_->recover();
+  }
   if (auto added = room->add_endpoints(config); !added) return added.error();
   if (auto made = room->make_workers(config, channel_gone); !made) return made.error();
   return room;

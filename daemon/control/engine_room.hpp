@@ -40,6 +40,8 @@ class EngineRoom {
   maintenance::Maintenance& maintenance() { return *maintenance_; }
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
+  // How the store began: "warm", or "empty: " and why.
+  const std::string& origin() const { return origin_; }
   const pick::Profile& profile() const { return *profile_; }
 
  private:
@@ -47,6 +49,7 @@ class EngineRoom {
   base::Result<void> add_endpoints(const config::Config& config);
   base::Result<void> make_workers(const config::Config& config, const ChannelGone& channel_gone);
 
+  std::string origin_;
   std::unique_ptr<state::StateSegment> segment_;
   std::unique_ptr<state::TickClock> clock_;
   std::unique_ptr<prefix::Ages> ages_;

@@ -25,7 +25,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   const auto socket = builder.CreateString(server.config_.listen.socket);
   const auto reactor = builder.CreateString(server.reactor_->name());
   const auto profile = builder.CreateString(room.profile().name());
-  const auto started = builder.CreateString("empty");
+  const auto started = builder.CreateString(room.origin());
   fb::StatusAnswerBuilder status(builder);
   status.add_version(version);
   status.add_pid(header.daemon_pid);

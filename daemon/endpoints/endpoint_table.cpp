@@ -37,6 +37,16 @@ void write_words(abi::Word* words, std::size_t count, const std::string& text) {
   }
 }
 
+// Whether the words of a record hold `text`.
+bool holds_text(const abi::Word (&words)[16], const std::string& text) {
+  char held[sizeof words];
+  for (std::size_t at = 0; at < std::size(words); ++at) {
+    const std::uint64_t value = words[at].load(std::memory_order_relaxed);
+    std::memcpy(held + at * sizeof value, &value, sizeof value);
+  }
+  return text.size() < sizeof held && std::memcmp(held, text.c_str(), text.size() + 1) == 0;
+}
+
 void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names) {
   for (std::size_t at = 0; at < abi::kEndpointAdaptersMax; ++at) {
     const std::uint32_t hash = at < names.size() ? adapter_hash(names[at].data(), names[at].size()) : 0;
@@ -142,6 +152,37 @@ void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {
   std::sort(entries.begin(), entries.end(),
             [](const TopologyEndpoint& a, const TopologyEndpoint& b) { return a.id < b.id; });
   store_->publish(std::make_unique<const Topology>(std::move(entries)));
+  if (parts_.routing.version != nullptr) write_routing(parts_.routing, store_->current());
+}
+
+std::size_t EndpointTable::restore(std::uint64_t tick) {
+  std::vector<TopologyEndpoint> entries;
+  IdSet kept;
+  std::unordered_set<std::string> names;
+  for (TopologyEndpoint& entry : read_routing(parts_.routing).value_or(std::vector<TopologyEndpoint>{})) {
+    if (entry.id == 0 || entry.id >= parts_.ids || kept.test(entry.id)) continue;
+    abi::EndpointRecord& record = parts_.records[entry.id];
+    const auto state = record.state.load(std::memory_order_relaxed);
+    const bool there = state > static_cast<std::uint32_t>(abi::EndpointState::kFree) &&
+                       state <= static_cast<std::uint32_t>(abi::EndpointState::kStarting);
+    // The snapshot is written after the record: a generation may be newer there, the name may not differ.
+    if (!there || !holds_text(record.name, entry.name) || !holds_text(record.address, entry.address) ||
+        !names.insert(entry.name).second) {
+      continue;
+    }
+    entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
+    reset_count(record.inflight_requests, entry.generation);
+    reset_count(record.inflight_tokens, entry.generation);
+    kept.set(entry.id);
+    entries.push_back(std::move(entry));
+  }
+  const auto high_water = std::min<std::uint64_t>(parts_.high_water->load(std::memory_order_relaxed), parts_.ids);
+  for (std::uint32_t id = 1; id < high_water; ++id) {
+    if (!kept.test(id)) retire(static_cast<std::uint16_t>(id), tick);
+  }
+  const std::size_t count = entries.size();
+  publish(std::move(entries));
+  return count;
 }
 
 base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::string& source,

@@ -13,6 +13,7 @@
 #include "abi/state_layout.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/endpoints/endpoint_spec.hpp"
+#include "daemon/endpoints/routing_snapshot.hpp"
 #include "daemon/endpoints/topology_store.hpp"
 
 namespace pickd::endpoints {
@@ -24,6 +25,7 @@ class EndpointTable {
     std::uint32_t ids;           // records there are, id 0 included
     abi::Word* high_water;       // ids at or above it were never used
     std::uint64_t capacity_blocks_default;  // 0 = no limit
+    RoutingParts routing;                   // without a version word: no snapshot is kept
   };
   EndpointTable(const Parts& parts, TopologyStore& store) : parts_(parts), store_(&store) {}
 
@@ -38,6 +40,11 @@ class EndpointTable {
   // the set as a whole when a spec is wrong or a name belongs to another source.
   base::Result<void> replace(const std::vector<EndpointSpec>& specs, const std::string& source,
                              std::uint64_t tick);
+
+  // After a warm start: takes back the endpoints that the daemon before wrote into the routing snapshot,
+  // with their ids and generations, so that what is known of them goes on. A record that does not fit
+  // the snapshot is retired. Returns how many were taken back. Before anything else is called.
+  std::size_t restore(std::uint64_t tick);
 
   std::size_t count() const { return store_->current().endpoints().size(); }
   std::size_t count_ready() const;

@@ -67,6 +67,11 @@ class Reservations {
   std::uint32_t expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,
                              std::uint64_t lease_ticks);
 
+  // After a warm start, before anybody picks: counts what is held again, frees what was half written and
+  // what belongs to a generation that is gone. The counts of the endpoints must be zero. Returns how many
+  // are held.
+  std::uint64_t recover();
+
   std::uint32_t slot_count() const { return mask_ + 1; }
   std::uint64_t count_held() const;  // walks the table: for status only
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -15,6 +16,7 @@
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/version.hpp"
 #include "daemon/pick/scheduler.hpp"
+#include "daemon/state/memory_limit.hpp"
 
 extern char** environ;
 
@@ -62,6 +64,12 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
     loaded->config.scheduling = {};
     loaded->config.scheduling.profile = arguments.profile;
   }
+  if (!loaded->origins.contains("state.size_mib")) {
+    // Nobody asked for a size: an eighth of what the cgroup allows is enough.
+    const std::uint64_t bytes = pickd::state::default_state_bytes(loaded->config.state.size_mib << 20,
+                                                                  pickd::state::memory_limit_bytes());
+    loaded->config.state.size_mib = std::max<std::uint64_t>(bytes >> 20, 8);
+  }
   if (auto profile = pickd::pick::make_profile(loaded->config.scheduling); !profile) return profile.error();
   return loaded;
 }
@@ -93,6 +101,7 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
                pickd::control::kVersion, control.room().profile().name(),
                control.room().endpoint_table().count(), control.room().segment().bytes() >> 20,
                config.state.block_tokens);
+  spdlog::info("store: {}", control.room().origin());
   spdlog::info("ready on {}", config.listen.socket);
   control.run();
   return 0;

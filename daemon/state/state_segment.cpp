@@ -13,6 +13,8 @@
 #include "daemon/base/mappable_fd.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/state/boot_id.hpp"
+#include "daemon/state/memory_limit.hpp"
+#include "daemon/state/reuse.hpp"
 
 namespace pickd::state {
 
@@ -25,6 +27,11 @@ std::string directory_of(const std::string& path) {
 }
 
 base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
+  if (const auto limit = memory_limit_bytes(); limit && bytes > *limit / 2) {
+    return base::Error{-ENOMEM, "state.size_mib: " + std::to_string(bytes >> 20) +
+                                    " MiB is more than half of what the memory cgroup allows (" +
+                                    std::to_string(*limit >> 20) + " MiB); lower it or raise the limit"};
+  }
   struct statvfs room {};
   if (::statvfs(directory_of(path).c_str(), &room) != 0) {
     return base::errno_error("state.path " + path + ": its directory");
@@ -105,24 +112,58 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::stri
     return base::Error{-code, "state.path " + path + ": " + std::to_string(layout->total_bytes >> 20) +
                                   " MiB cannot be allocated: " + std::strerror(code)};
   }
-  try {
-    segment->region_ = std::make_unique<boost::interprocess::mapped_region>(
-        base::MappableFd{fd}, boost::interprocess::read_write, 0, layout->total_bytes);
-  } catch (const boost::interprocess::interprocess_exception& failure) {
+  if (auto mapped = segment->map(layout->total_bytes); !mapped) {
     ::unlink(fresh.c_str());
-    return base::Error{-ENOMEM, "state.path " + path + ": cannot be mapped: " + failure.what()};
+    return mapped.error();
   }
-  segment->base_ = static_cast<std::byte*>(segment->region_->get_address());
   segment->header_ = new (segment->base_) abi::StateHeader{};
   fill_header(*segment->header_, parameters, *layout);
   // Readers load this first (acquire): what was filled above is complete when they see it.
   segment->header_->segment.version.store(abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor),
                                           std::memory_order_release);
+  supersede(path);
   if (::rename(fresh.c_str(), path.c_str()) != 0) {
     const auto error = base::errno_error("state.path " + path + ": cannot be put in place");
     ::unlink(fresh.c_str());
     return error;
   }
+  return segment;
+}
+
+base::Result<void> StateSegment::map(std::uint64_t bytes) {
+  try {
+    region_ = std::make_unique<boost::interprocess::mapped_region>(
+        base::MappableFd{fd_.get()}, boost::interprocess::read_write, 0, bytes);
+  } catch (const boost::interprocess::interprocess_exception& failure) {
+    return base::Error{-ENOMEM, "state.path " + path_ + ": cannot be mapped: " + failure.what()};
+  }
+  base_ = static_cast<std::byte*>(region_->get_address());
+  return {};
+}
+
+base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(const std::string& path,
+                                                                         const StateParameters& parameters,
+                                                                         std::string* origin) {
+  auto layout = lay_out(parameters);
+  if (!layout) return layout.error();
+  std::unique_ptr<StateSegment> segment(new StateSegment());
+  segment->path_ = path;
+  segment->layout_ = *layout;
+  std::string why;
+  segment->fd_ = open_for_reuse(path, layout->total_bytes, &why);
+  if (segment->fd_.valid() && parameters.clock_mode == abi::ClockMode::kVirtual) why = "the clock is virtual";
+  if (why.empty()) {
+    if (auto mapped = segment->map(layout->total_bytes); !mapped) return mapped.error();
+    segment->header_ = reinterpret_cast<abi::StateHeader*>(segment->base_);
+    why = why_not_reusable(*segment->header_, parameters, *layout);
+  }
+  if (!why.empty()) {
+    *origin = "empty: " + why;
+    return create(path, parameters);
+  }
+  *origin = "warm";
+  segment->warm_ = true;
+  take_over(*segment->header_, parameters);
   return segment;
 }
 

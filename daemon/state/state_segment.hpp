@@ -23,6 +23,13 @@ namespace pickd::state {
 
 class StateSegment {
  public:
+  // Goes on with the file at `path` when it is this boot's, whole, of our user and laid out as wanted;
+  // else makes it anew. `origin` then says which, and why: "warm" or "empty: ...". A virtual clock never
+  // goes on.
+  static base::Result<std::unique_ptr<StateSegment>> open_or_create(const std::string& path,
+                                                                    const StateParameters& parameters,
+                                                                    std::string* origin);
+
   // Makes `path` anew. The memory is allocated before it is mapped (a sparse file is SIGBUS later, in
   // the daemon and in its clients). Errors: no room in the file system, no permission, too small.
   static base::Result<std::unique_ptr<StateSegment>> create(const std::string& path,
@@ -43,6 +50,7 @@ class StateSegment {
   abi::Word* prefix_words() const;
 
   const std::string& path() const { return path_; }
+  bool warm() const { return warm_; }  // gone on with, not made
   std::uint64_t bytes() const { return layout_.total_bytes; }
   const StateLayout& layout() const { return layout_; }
 
@@ -53,7 +61,10 @@ class StateSegment {
     return reinterpret_cast<T*>(base_ + offset);
   }
 
+  base::Result<void> map(std::uint64_t bytes);
+
   std::string path_;
+  bool warm_ = false;
   StateLayout layout_;
   base::Fd fd_;
   std::unique_ptr<boost::interprocess::mapped_region> region_;
