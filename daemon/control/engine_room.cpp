@@ -87,7 +87,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
       std::max<std::uint64_t>(1, config.reservations.lease_ms / kTickMs)});
   if (room->segment_->warm()) {
     room->endpoint_table_->restore(room->clock_->tick());
-    room->reservations_->recover();
+    room->reservations_->recover(header.endpoint_ids);
   }
   if (auto added = room->add_endpoints(config); !added) return added.error();
   if (auto made = room->make_workers(config, channel_gone); !made) return made.error();

@@ -233,7 +233,7 @@ std::uint32_t Reservations::expire_slice(std::uint32_t* cursor, std::uint32_t co
   return expired;
 }
 
-std::uint64_t Reservations::recover() {
+std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
   std::uint64_t held = 0;
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     abi::Reservation& slot = slots_[at];
@@ -242,13 +242,15 @@ std::uint64_t Reservations::recover() {
     const std::uint64_t endpoint = slot.endpoint.load(kRelaxed);
     const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
     const std::int64_t tokens = tokens_held ? uncached_of(slot.tokens.load(kRelaxed)) : 0;
-    if (state_of(state) != abi::ReservationState::kHeld || !change(records_, endpoint, 1, tokens)) {
+    const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed);
+    const bool sound = state_of(state) == abi::ReservationState::kHeld &&
+                       abi::handle_endpoint(endpoint) < endpoint_ids &&
+                       abi::handle_endpoint(prefill) < endpoint_ids;
+    if (!sound || !change(records_, endpoint, 1, tokens)) {
       slot.state.store(0, kRelaxed);
       continue;
     }
-    if (const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed); prefill != 0) {
-      change(records_, prefill, 1, 0);
-    }
+    if (prefill != 0) change(records_, prefill, 1, 0);
     ++held;
   }
   return held;

@@ -68,9 +68,9 @@ class Reservations {
                              std::uint64_t lease_ticks);
 
   // After a warm start, before anybody picks: counts what is held again, frees what was half written and
-  // what belongs to a generation that is gone. The counts of the endpoints must be zero. Returns how many
-  // are held.
-  std::uint64_t recover();
+  // what belongs to a generation that is gone, or to an id that is not below `endpoint_ids`. The counts of
+  // the endpoints must be zero. Returns how many are held.
+  std::uint64_t recover(std::uint32_t endpoint_ids);
 
   std::uint32_t slot_count() const { return mask_ + 1; }
   std::uint64_t count_held() const;  // walks the table: for status only

@@ -1,0 +1,179 @@
+// A restart keeps what the state file holds: blocks, endpoints, reservations. Every doubt about the file
+// means an empty store and a reason.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/system/support.hpp"
+
+namespace pickd::systests {
+namespace {
+
+constexpr std::size_t kPromptBytes = 16'384;
+constexpr std::uint32_t kPromptTokens = kPromptBytes / 4;
+
+struct Picked {
+  std::string name;
+  std::uint32_t match_tokens;
+};
+
+Picked pick_prompt(Daemon& daemon, unsigned seed) {
+  const Client client(daemon);
+  const Result result;
+  EXPECT_EQ(pick(client, Request(prompt_of(kPromptBytes, seed)), result), 0);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  return {result.name(), result.match_tokens()};
+}
+
+std::string store_line(const Daemon& daemon) {
+  const std::string log = daemon.log();
+  const std::size_t at = log.rfind("store: ");
+  return at == std::string::npos ? log : log.substr(at, log.find('\n', at) - at);
+}
+
+TEST(SystemWarmRestart, FindsEveryBlockAgainAfterAKill) {
+  Daemon daemon;
+  std::vector<Picked> before;
+  for (unsigned seed = 0; seed < 20; ++seed) before.push_back(pick_prompt(daemon, seed));
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  EXPECT_NE(store_line(daemon).find("warm"), std::string::npos) << store_line(daemon);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Picked after = pick_prompt(daemon, seed);
+    EXPECT_EQ(after.name, before[seed].name) << seed;
+    EXPECT_EQ(after.match_tokens, kPromptTokens) << seed;
+  }
+}
+
+TEST(SystemWarmRestart, KeepsTheEndpointsThatAClientAdded) {
+  Daemon daemon;
+  const Client client(daemon);
+  pickd_endpoint endpoint = PICKD_ENDPOINT_INIT;
+  const char* const models[] = {"added-model"};
+  endpoint.name = "added";
+  endpoint.address = "10.9.9.9:1";
+  endpoint.models = models;
+  endpoint.model_count = 1;
+  ASSERT_EQ(pickd_endpoint_add(client.get(), &endpoint), 0);
+  const auto before = daemon.endpoints();
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  const auto after = daemon.endpoints();
+  ASSERT_TRUE(after.contains("added"));
+  EXPECT_EQ(after, before);
+  const Client again(daemon);
+  Request request("hello");
+  request.raw.model = pickd_string("added-model");
+  // The endpoints of the file serve any model, so that the added one is named by the subset.
+  request.subset({"added"});
+  const Result result;
+  EXPECT_EQ(pick(again, request, result), 0);
+  EXPECT_EQ(result.name(), "added");
+}
+
+TEST(SystemWarmRestart, KeepsAReservationUntilItsClientReports) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes)), result), 0);
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  EXPECT_EQ(daemon.inflight(), 1U);
+  EXPECT_EQ(daemon.endpoints().at(result.name()).inflight_tokens, kPromptTokens);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0) << client.last_error();
+  EXPECT_EQ(daemon.inflight(), 0U);
+}
+
+TEST(SystemWarmRestart, TakesAnotherAddressInTheFileForAnotherEngine) {
+  Daemon daemon;
+  const Picked before = pick_prompt(daemon, 1);
+  daemon.stop();
+  std::string config;
+  {
+    std::ifstream file(daemon.config());
+    config.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  for (std::size_t at = config.find(":8000"); at != std::string::npos; at = config.find(":8000", at)) {
+    config.replace(at, 5, ":8001");
+  }
+  std::ofstream(daemon.config()) << config;
+  daemon.start();
+  EXPECT_EQ(pick_prompt(daemon, 1).match_tokens, 0U) << "nobody at a new address holds " << before.name
+                                                     << "'s blocks";
+}
+
+struct Doubt {
+  const char* name;
+  const char* reason;
+  void (*make)(const std::string& path);
+};
+
+void PrintTo(const Doubt& doubt, std::ostream* out) { *out << doubt.name; }
+
+class SystemWarmRestartDoubts : public testing::TestWithParam<Doubt> {};
+
+TEST_P(SystemWarmRestartDoubts, BeginEmptyAndSayWhy) {
+  Daemon daemon;
+  pick_prompt(daemon, 1);
+  daemon.stop();
+  GetParam().make(daemon.state());
+  daemon.start();
+  EXPECT_NE(store_line(daemon).find("empty"), std::string::npos) << store_line(daemon);
+  EXPECT_NE(store_line(daemon).find(GetParam().reason), std::string::npos) << store_line(daemon);
+  EXPECT_EQ(pick_prompt(daemon, 1).match_tokens, 0U);
+  EXPECT_EQ(pick_prompt(daemon, 1).match_tokens, kPromptTokens);
+}
+
+void overwrite(const std::string& path, off_t at, const std::string& bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::pwrite(fd, bytes.data(), bytes.size(), at), static_cast<ssize_t>(bytes.size()));
+  ::close(fd);
+}
+
+const Doubt kDoubts[] = {
+    {"Missing", "there was no file", [](const std::string& path) { ::unlink(path.c_str()); }},
+    {"Mode", "mode is not 0600", [](const std::string& path) { ::chmod(path.c_str(), 0644); }},
+    {"Size", "are wanted",
+     [](const std::string& path) { ASSERT_EQ(::truncate(path.c_str(), 10 << 20), 0); }},
+    {"Magic", "no state file", [](const std::string& path) { overwrite(path, 0, "garbage!"); }},
+    {"Layout", "another version", [](const std::string& path) { overwrite(path, 56, std::string(8, '\7')); }},
+    {"Boot", "another boot", [](const std::string& path) { overwrite(path, 32, std::string(16, '\1')); }},
+    {"Symlink", "cannot be opened",
+     [](const std::string& path) {
+       ASSERT_EQ(::rename(path.c_str(), (path + ".elsewhere").c_str()), 0);
+       ASSERT_EQ(::symlink((path + ".elsewhere").c_str(), path.c_str()), 0);
+     }},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, SystemWarmRestartDoubts, testing::ValuesIn(kDoubts),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(SystemWarmRestart, SurvivesRandomDamageOfTheTables) {
+  // Words are flipped all over the file but for its header: the daemon goes on, answers, and forgets.
+  Daemon daemon;
+  for (unsigned seed = 0; seed < 10; ++seed) pick_prompt(daemon, seed);
+  daemon.stop();
+  struct stat file {};
+  ASSERT_EQ(::stat(daemon.state().c_str(), &file), 0);
+  std::uint64_t random = 42;
+  for (int flip = 0; flip < 20'000; ++flip) {
+    random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+    const auto room = static_cast<std::uint64_t>(file.st_size - 4096 - 8);
+    const auto at = static_cast<off_t>(4096 + ((random >> 20) % room & ~7ULL));
+    overwrite(daemon.state(), at, std::string(reinterpret_cast<const char*>(&random), sizeof random));
+  }
+  daemon.start();
+  for (unsigned seed = 0; seed < 10; ++seed) EXPECT_LE(pick_prompt(daemon, seed).match_tokens, kPromptTokens);
+  EXPECT_TRUE(eventually([&] { return daemon.counter("prefix_sweep_passes") != 0; })) << daemon.log();
+  EXPECT_EQ(pick_prompt(daemon, 3).match_tokens, kPromptTokens);
+}
+
+}  // namespace
+}  // namespace pickd::systests
