@@ -72,8 +72,8 @@ constexpr std::uint32_t newer_stamp(std::uint32_t a, std::uint32_t b, std::uint3
                                                                     : b & kStampMask;
 }
 
-// Was the stamp forgotten when the horizon rose? What a writer asks before it takes a word's place: unlike
-// stamp_is_live() it spares stamps that are far ahead of a `now` that was read long ago.
+// Was the stamp forgotten when the horizon rose? What a writer asks before it takes a word's place:
+// unlike stamp_is_live() it spares stamps that are far ahead of a `now` that was read long ago.
 constexpr bool stamp_is_forgotten(std::uint32_t stamp, std::uint32_t horizon, std::uint32_t now) {
   const std::uint32_t oldest = now + kAheadTicks + 1;
   return ((stamp - oldest) & kStampMask) < ((horizon - oldest) & kStampMask);

@@ -116,10 +116,11 @@ struct LifeWord {
   constexpr std::uint32_t horizon() const { return static_cast<std::uint32_t>(bits) & kStampMask; }
 };
 
-// The floor of the generation that follows `old` when it is reset at `tick`: above that tick, and above
-// the floor before it, for a generation of that very tick was stamped with its floor. A resetter stores
-// confirmed_life before life, and afterwards looks at the clock again: if the tick moved before the
-// store, a pick of the old generation may have read the new tick, and the floor has to be raised above it.
+// The floor of the generation that follows `old` when it is reset at `tick`: above that tick, and
+// above the floor before it, for a generation of that very tick was stamped with its floor. A
+// resetter stores confirmed_life before life, and afterwards looks at the clock again: if the tick
+// moved before the store, a pick of the old generation may have read the new tick, and the floor
+// has to be raised above it.
 constexpr std::uint32_t floor_after(LifeWord old, std::uint64_t tick) {
   const auto now = static_cast<std::uint32_t>(tick) & kStampMask;
   return old.bits == 0 ? (now + 1) & kStampMask : newer_stamp(now + 1, old.floor() + 1, now);

@@ -51,8 +51,8 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->channels_of_worker_.resize(server->room_->worker_count());
   server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
 
-  auto listener = net::listen_unix(config.listen.socket, static_cast<std::uint32_t>(config.listen.mode),
-                                   config.listen.group);
+  auto listener = net::listen_unix(
+      config.listen.socket, static_cast<std::uint32_t>(config.listen.mode), config.listen.group);
   if (!listener) return listener.error();
   server->listener_ = std::move(*listener);
   auto watched = server->reactor_->watch(server->listener_.get(), net::kReadable,
@@ -76,7 +76,8 @@ void ControlServer::stop() { reactor_->stop(); }
 
 bool ControlServer::may_connect(std::uint32_t uid) const {
   const auto& allowed = config_.listen.allowed_uids;
-  return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end() || is_admin(uid);
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end() ||
+         is_admin(uid);
 }
 
 bool ControlServer::is_admin(std::uint32_t uid) const {
@@ -105,10 +106,11 @@ void ControlServer::open_session(base::Fd socket) {
     Session refused;
     refused.socket = std::move(socket);
     const bool full = may_connect(peer->uid);
-    return send_outcome(refused, 0, full ? -EMFILE : -EPERM,
-                        full ? "the daemon has all the clients it may have; listen.clients_max limits them"
-                             : "uid " + std::to_string(peer->uid) +
-                                   " may not connect; listen.allowed_uids lists who may");
+    return send_outcome(
+        refused, 0, full ? -EMFILE : -EPERM,
+        full ? "the daemon has all the clients it may have; listen.clients_max limits them"
+             : "uid " + std::to_string(peer->uid) +
+                   " may not connect; listen.allowed_uids lists who may");
   }
   const std::uint64_t id = ++next_session_;
   Session& session = sessions_[id];
@@ -121,10 +123,12 @@ void ControlServer::open_session(base::Fd socket) {
   auto watched = reactor_->watch(session.socket.get(), net::kReadable,
                                  [this, id](std::uint32_t) { read_session(id); });
   if (watched.ok() && session.process.valid()) {
-    // A child that the client forked keeps the socket open; the pidfd tells that the client itself ended.
+    // A child that the client forked keeps the socket open; the pidfd tells that the client itself
+    // ended.
     watched = reactor_->watch(session.process.get(), net::kReadable, [this, id](std::uint32_t) {
       read_session(id);  // its last words first: a goodbye may wait behind the news of its end
-      if (const auto at = sessions_.find(id); at != sessions_.end()) end_session(at->second, "its process ended");
+      if (const auto at = sessions_.find(id); at != sessions_.end())
+        end_session(at->second, "its process ended");
     });
   }
   if (!watched) {
@@ -138,7 +142,8 @@ void ControlServer::read_session(std::uint64_t id) {
     const auto at = sessions_.find(id);
     if (at == sessions_.end() || at->second.ended) return;
     Session& session = at->second;
-    const net::Packet packet = net::receive_packet(session.socket.get(), abi::kControlMessageBytesMax);
+    const net::Packet packet =
+        net::receive_packet(session.socket.get(), abi::kControlMessageBytesMax);
     if (packet.again) return;
     if (packet.end) return end_session(session, "it hung up");
     const fb::Message* message = packet.broken ? nullptr : verify_message(packet.bytes);
@@ -169,13 +174,14 @@ void ControlServer::end_session(Session& session, const char* why) {
   if (!held) finish_session(id);
 }
 
-// Its channels have left the workers, so nothing can be reserved for it any more: what is left is freed.
+// Its channels have left the workers, so nothing can be reserved for it any more: what is left is
+// freed.
 void ControlServer::finish_session(std::uint64_t id) {
   const auto at = sessions_.find(id);
   const Session& session = at->second;
   const bool again = std::any_of(sessions_.begin(), sessions_.end(), [&session](const auto& other) {
-    return other.first != session.id && !other.second.ended && other.second.client == session.client &&
-           other.second.peer.uid == session.peer.uid;
+    return other.first != session.id && !other.second.ended &&
+           other.second.client == session.client && other.second.peer.uid == session.peer.uid;
   });
   if (session.greeted && !again) {  // again: the same client has connected anew and goes on
     const std::uint32_t released =
@@ -219,7 +225,8 @@ std::uint32_t ControlServer::quietest_worker() const {
   return static_cast<std::uint32_t>(least - channels_of_worker_.begin());
 }
 
-void ControlServer::send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds) {
+void ControlServer::send(Session& session, std::span<const std::uint8_t> bytes,
+                         std::span<const int> fds) {
   if (session.ended || !session.socket.valid()) return;
   if (auto sent = net::send_packet(session.socket.get(), bytes, fds); !sent) {
     // It does not read its answers. Not ended here: the caller still holds the session.
@@ -228,13 +235,15 @@ void ControlServer::send(Session& session, std::span<const std::uint8_t> bytes, 
   }
 }
 
-void ControlServer::send_outcome(Session& session, std::uint32_t number, int code, const std::string& text) {
+void ControlServer::send_outcome(Session& session, std::uint32_t number, int code,
+                                 const std::string& text) {
   MessageBuilder reply;
   const auto words = reply.builder().CreateString(text);
   send(session, reply.finish(number, fb::CreateOutcome(reply.builder(), code, words)));
 }
 
-void ControlServer::send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result) {
+void ControlServer::send_outcome(Session& session, std::uint32_t number,
+                                 const base::Result<void>& result) {
   send_outcome(session, number, result.ok() ? 0 : result.error().code,
                result.ok() ? "" : result.error().text);
 }

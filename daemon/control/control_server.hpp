@@ -1,7 +1,7 @@
 // The control server: accepts clients, answers their control messages, notices their end.
 //
-// Runs on the control thread's reactor. One file a group of messages (handle_*.cpp); which message needs
-// what is one table in dispatch.cpp.
+// Runs on the control thread's reactor. One file a group of messages (handle_*.cpp); which message
+// needs what is one table in dispatch.cpp.
 #pragma once
 
 #include <cstdint>

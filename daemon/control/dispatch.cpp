@@ -36,7 +36,8 @@ void ControlServer::dispatch(Session& session, const fb::Message& message) {
                    [&message](const Entry& known) { return known.body == message.body_type(); });
   if (entry == std::end(kEntries) || message.body() == nullptr) {
     counters_->add(abi::Counter::control_malformed);
-    return send_outcome(session, message.number(), -EPROTO, "this daemon does not know that message");
+    return send_outcome(session, message.number(), -EPROTO,
+                        "this daemon does not know that message");
   }
   if ((entry->needs & kGreeting) != 0 && !session.greeted) {
     counters_->add(abi::Counter::control_malformed);

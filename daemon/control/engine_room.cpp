@@ -31,7 +31,8 @@ std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block_tokens) {
   return tokens == 0 ? 0 : std::max<std::uint64_t>(1, tokens / block_tokens);
 }
 
-endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint, std::uint64_t block_tokens) {
+endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint,
+                                std::uint64_t block_tokens) {
   endpoints::EndpointSpec spec;
   spec.name = endpoint.name;
   spec.address = endpoint.address;
@@ -68,13 +69,13 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->reservations_ = std::make_unique<endpoints::Reservations>(
       room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints());
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
-      endpoints::EndpointTable::Parts{room->segment_->endpoints(), header.endpoint_ids,
-                                      &header.endpoint_high_water,
-                                      blocks_of(config.state.capacity_tokens, config.state.block_tokens),
-                                      endpoints::RoutingParts{{room->segment_->routing_buffer(0),
-                                                               room->segment_->routing_buffer(1)},
-                                                              header.routing_bytes,
-                                                              &header.routing_version}},
+      endpoints::EndpointTable::Parts{
+          room->segment_->endpoints(), header.endpoint_ids, &header.endpoint_high_water,
+          blocks_of(config.state.capacity_tokens, config.state.block_tokens),
+          endpoints::RoutingParts{
+              {room->segment_->routing_buffer(0), room->segment_->routing_buffer(1)},
+              header.routing_bytes,
+              &header.routing_version}},
       room->topologies_);
   room->core_ = std::make_unique<pick::PickCore>(
       pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),
@@ -102,9 +103,16 @@ base::Result<void> EngineRoom::add_endpoints(const config::Config& config) {
   return endpoint_table_->replace(specs, "file", clock_->tick());
 }
 
-base::Result<void> EngineRoom::make_workers(const config::Config& config, const ChannelGone& channel_gone) {
-  workers::WorkerParts parts{core_.get(), &topologies_, reservations_.get(), segment_->endpoints(),
-                             nullptr,     nullptr,      *clock_,             {}};
+base::Result<void> EngineRoom::make_workers(const config::Config& config,
+                                            const ChannelGone& channel_gone) {
+  workers::WorkerParts parts{core_.get(),
+                             &topologies_,
+                             reservations_.get(),
+                             segment_->endpoints(),
+                             nullptr,
+                             nullptr,
+                             *clock_,
+                             {}};
   const abi::StateHeader& header = segment_->header();
   parts.limits.keys_max = header.keys_max;
   std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
@@ -118,7 +126,8 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config, const 
     options.index = index;
     options.spin_ns = workers.spin_us * 1000;
     options.busy_poll = workers.busy_poll;
-    if (!workers.cpus.empty()) options.cpu = static_cast<int>(workers.cpus[index % workers.cpus.size()]);
+    if (!workers.cpus.empty())
+      options.cpu = static_cast<int>(workers.cpus[index % workers.cpus.size()]);
     auto worker = workers::Worker::create(options, parts, channel_gone);
     if (!worker) return worker.error();
     workers_.push_back(std::move(*worker));

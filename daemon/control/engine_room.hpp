@@ -1,5 +1,5 @@
-// The engine room: the parts of the daemon that work on the state segment, made in order, started and
-// stopped together. The control server and the tests drive it; it knows no socket.
+// The engine room: the parts of the daemon that work on the state segment, made in order, started
+// and stopped together. The control server and the tests drive it; it knows no socket.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,8 @@ class EngineRoom {
   // Called on a worker's thread when a channel has left it.
   using ChannelGone = std::function<void(std::uint32_t channel, bool broken)>;
 
-  static base::Result<std::unique_ptr<EngineRoom>> create(const config::Config& config, bool virtual_clock,
+  static base::Result<std::unique_ptr<EngineRoom>> create(const config::Config& config,
+                                                          bool virtual_clock,
                                                           ChannelGone channel_gone);
   ~EngineRoom();
 

@@ -8,9 +8,12 @@ namespace pickd::control {
 
 namespace {
 
-std::string text_of(const flatbuffers::String* text) { return text == nullptr ? std::string() : text->str(); }
+std::string text_of(const flatbuffers::String* text) {
+  return text == nullptr ? std::string() : text->str();
+}
 
-std::vector<std::string> texts_of(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* list) {
+std::vector<std::string> texts_of(
+    const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* list) {
   std::vector<std::string> texts;
   if (list == nullptr) return texts;
   for (const flatbuffers::String* text : *list) texts.push_back(text->str());
@@ -21,7 +24,8 @@ endpoints::EndpointSpec spec_of(const fb::Endpoint& endpoint) {
   endpoints::EndpointSpec spec;
   spec.name = text_of(endpoint.name());
   spec.address = text_of(endpoint.address());
-  if (endpoint.pool() != nullptr && endpoint.pool()->size() != 0) spec.pool = endpoint.pool()->str();
+  if (endpoint.pool() != nullptr && endpoint.pool()->size() != 0)
+    spec.pool = endpoint.pool()->str();
   spec.role = static_cast<abi::Role>(endpoint.role());
   spec.models = texts_of(endpoint.models());
   if (endpoint.labels() != nullptr) {
@@ -47,7 +51,8 @@ const char* name_of(fb::EndpointOp op) { return fb::EnumNameEndpointOp(op); }
 
 flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder& builder,
                                                   const endpoints::TopologyEndpoint& endpoint,
-                                                  const abi::EndpointRecord& record, std::uint64_t tick) {
+                                                  const abi::EndpointRecord& record,
+                                                  std::uint64_t tick) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const auto models = builder.CreateVectorOfStrings(endpoint.models);
   const auto adapters = builder.CreateVectorOfStrings(endpoint.adapters_active);
@@ -55,8 +60,7 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
   const auto address = builder.CreateString(endpoint.address);
   const auto pool = builder.CreateString(endpoint.pool);
   const auto source = builder.CreateString(endpoint.source);
-  const auto age_ticks =
-      static_cast<std::uint32_t>(tick) - record.scrape_tick.load(kRelaxed);
+  const auto age_ticks = static_cast<std::uint32_t>(tick) - record.scrape_tick.load(kRelaxed);
   fb::EndpointStatusBuilder status(builder);
   status.add_id(endpoint.id);
   status.add_name(name);
@@ -81,7 +85,8 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
 
 }  // namespace
 
-void Handlers::change_endpoint(ControlServer& server, Session& session, const fb::Message& message) {
+void Handlers::change_endpoint(ControlServer& server, Session& session,
+                               const fb::Message& message) {
   const fb::ChangeEndpoint& change = *message.body_as_ChangeEndpoint();
   if (change.endpoint() == nullptr) {
     return server.send_outcome(session, message.number(), -EINVAL, "the change names no endpoint");
@@ -98,18 +103,20 @@ void Handlers::change_endpoint(ControlServer& server, Session& session, const fb
     case fb::EndpointOp::Undrain: result = table.drain(spec.name, false); break;
     case fb::EndpointOp::Reset: result = table.reset(spec.name, tick); break;
   }
-  if (result.ok()) spdlog::debug("endpoint \"{}\": {} by client {}", spec.name, name_of(change.op()), session.id);
+  if (result.ok())
+    spdlog::debug("endpoint \"{}\": {} by client {}", spec.name, name_of(change.op()), session.id);
   server.send_outcome(session, message.number(), result);
 }
 
-void Handlers::replace_endpoints(ControlServer& server, Session& session, const fb::Message& message) {
+void Handlers::replace_endpoints(ControlServer& server, Session& session,
+                                 const fb::Message& message) {
   std::vector<endpoints::EndpointSpec> specs;
   if (const auto* list = message.body_as_ReplaceEndpoints()->endpoints(); list != nullptr) {
     for (const fb::Endpoint* endpoint : *list) specs.push_back(spec_of(*endpoint));
   }
-  server.send_outcome(
-      session, message.number(),
-      server.room_->endpoint_table().replace(specs, session.source(), server.room_->clock().tick()));
+  server.send_outcome(session, message.number(),
+                      server.room_->endpoint_table().replace(specs, session.source(),
+                                                             server.room_->clock().tick()));
 }
 
 void Handlers::ask_endpoints(ControlServer& server, Session& session, const fb::Message& message) {
@@ -119,7 +126,8 @@ void Handlers::ask_endpoints(ControlServer& server, Session& session, const fb::
   MessageBuilder reply;
   std::vector<flatbuffers::Offset<fb::EndpointStatus>> page;
   std::uint32_t next = 0;
-  for (const endpoints::TopologyEndpoint& endpoint : server.room_->topologies().current().endpoints()) {
+  for (const endpoints::TopologyEndpoint& endpoint :
+       server.room_->topologies().current().endpoints()) {
     if (endpoint.id < from) continue;
     // By count and by size: names may be long, and a packet is bounded.
     if (page.size() == abi::kEndpointsPerPage ||
@@ -130,7 +138,8 @@ void Handlers::ask_endpoints(ControlServer& server, Session& session, const fb::
     page.push_back(status_of(reply.builder(), endpoint, records[endpoint.id], tick));
   }
   const auto list = reply.builder().CreateVector(page);
-  server.send(session, reply.finish(message.number(), fb::CreateEndpointsAnswer(reply.builder(), list, next)));
+  server.send(session, reply.finish(message.number(),
+                                    fb::CreateEndpointsAnswer(reply.builder(), list, next)));
 }
 
 }  // namespace pickd::control

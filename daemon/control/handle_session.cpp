@@ -37,13 +37,15 @@ void Handlers::hello(ControlServer& server, Session& session, const fb::Message&
   if (hello.layout_major() != abi::kLayoutMajor) {
     server.counters_->add(abi::Counter::control_refused);
     return server.send_outcome(session, message.number(), -EPROTONOSUPPORT,
-                               "the library speaks layout " + std::to_string(hello.layout_major()) + "." +
-                                   std::to_string(hello.layout_minor()) + ", this daemon layout " +
-                                   std::to_string(abi::kLayoutMajor) + "." +
-                                   std::to_string(abi::kLayoutMinor) + "; install the same release of both");
+                               "the library speaks layout " + std::to_string(hello.layout_major()) +
+                                   "." + std::to_string(hello.layout_minor()) +
+                                   ", this daemon layout " + std::to_string(abi::kLayoutMajor) +
+                                   "." + std::to_string(abi::kLayoutMinor) +
+                                   "; install the same release of both");
   }
   auto state = server.room_->segment().open_read_only();
-  if (!state) return server.send_outcome(session, message.number(), state.error().code, state.error().text);
+  if (!state)
+    return server.send_outcome(session, message.number(), state.error().code, state.error().text);
   const abi::StateHeader& header = server.room_->segment().header();
   session.greeted = true;
   session.client = hello.client();
@@ -51,10 +53,11 @@ void Handlers::hello(ControlServer& server, Session& session, const fb::Message&
   session.keys_max = std::clamp(hello.keys_max(), abi::kKeysMin, header.keys_max);
   if (hello.last_sequence() != 0) {
     // What this client was answered and never saw is nobody's.
-    server.room_->reservations().release_client(session.client, session.peer.uid, hello.last_sequence());
+    server.room_->reservations().release_client(session.client, session.peer.uid,
+                                                hello.last_sequence());
   }
-  spdlog::debug("client {} \"{}\" pid {} uid {} connected", session.id, session.name, session.peer.pid,
-                session.peer.uid);
+  spdlog::debug("client {} \"{}\" pid {} uid {} connected", session.id, session.name,
+                session.peer.pid, session.peer.uid);
   MessageBuilder reply;
   const auto version = reply.builder().CreateString(kVersion);
   const auto welcome =
@@ -70,11 +73,12 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
       server.channels_.size() >= limits.channels_max) {
     server.counters_->add(abi::Counter::control_refused);
     const bool own = session.channels.size() >= limits.channels_per_client_max;
-    return server.send_outcome(session, message.number(), -EMFILE,
-                               own ? "this client has all the channels it may have; "
-                                     "listen.channels_per_client_max limits them"
-                                   : "the daemon has all the channels it may have; listen.channels_max "
-                                     "limits them");
+    return server.send_outcome(
+        session, message.number(), -EMFILE,
+        own ? "this client has all the channels it may have; "
+              "listen.channels_per_client_max limits them"
+            : "the daemon has all the channels it may have; listen.channels_max "
+              "limits them");
   }
   const fb::OpenChannel& open = *message.body_as_OpenChannel();
   workers::ChannelParameters parameters;
@@ -92,7 +96,8 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
   auto channel = workers::Channel::create(parameters, &descriptors);
   if (!channel) {
     spdlog::warn("client {}: {}", session.id, channel.error().text);
-    return server.send_outcome(session, message.number(), channel.error().code, channel.error().text);
+    return server.send_outcome(session, message.number(), channel.error().code,
+                               channel.error().text);
   }
   session.channels.insert(parameters.id);
   server.channels_[parameters.id] = {session.id, parameters.worker};
@@ -107,7 +112,8 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
 void Handlers::close_channel(ControlServer& server, Session& session, const fb::Message& message) {
   const std::uint32_t channel = message.body_as_CloseChannel()->channel();
   if (session.channels.erase(channel) == 0) {
-    return server.send_outcome(session, message.number(), -ENOENT, "this client has no such channel");
+    return server.send_outcome(session, message.number(), -ENOENT,
+                               "this client has no such channel");
   }
   server.room_->worker(server.channels_[channel].worker).remove(channel);
   server.send_outcome(session, message.number(), 0, "");

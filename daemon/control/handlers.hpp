@@ -1,5 +1,5 @@
-// Handlers: one function a control message. A new message is a function here and a line in the table of
-// dispatch.cpp.
+// Handlers: one function a control message. A new message is a function here and a line in the
+// table of dispatch.cpp.
 #pragma once
 
 #include "daemon/control/control_server.hpp"
@@ -17,7 +17,8 @@ struct Handlers {
 
   // handle_endpoints.cpp
   static void change_endpoint(ControlServer& server, Session& session, const fb::Message& message);
-  static void replace_endpoints(ControlServer& server, Session& session, const fb::Message& message);
+  static void replace_endpoints(ControlServer& server, Session& session,
+                                const fb::Message& message);
   static void ask_endpoints(ControlServer& server, Session& session, const fb::Message& message);
 
   // handle_status.cpp

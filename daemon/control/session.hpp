@@ -1,4 +1,5 @@
-// A session: one client's connection, who it is and what it holds. Plain data of the control thread.
+// A session: one client's connection, who it is and what it holds. Plain data of the control
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Counts that belong to one generation of an endpoint. A change for another generation does nothing, so a
-// late report can never touch the counts of whoever got the id after it.
+// Counts that belong to one generation of an endpoint. A change for another generation does
+// nothing, so a late report can never touch the counts of whoever got the id after it.
 #pragma once
 
 #include "abi/state_layout.hpp"
@@ -14,7 +14,8 @@ inline bool change_count(abi::Word& word, std::uint32_t generation, std::int64_t
     const abi::CountWord count{seen};
     if (count.generation() != (generation & abi::kGenerationMask)) return false;
     const auto next = static_cast<std::int64_t>(count.count()) + delta;
-    const auto changed = abi::CountWord::make(generation, next < 0 ? 0 : static_cast<std::uint64_t>(next));
+    const auto changed =
+        abi::CountWord::make(generation, next < 0 ? 0 : static_cast<std::uint64_t>(next));
     if (word.compare_exchange_weak(seen, changed.bits, std::memory_order_relaxed)) return true;
   }
 }

@@ -15,7 +15,8 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
     return refuse("its address must have 1 to 127 bytes");
   }
   for (const std::string* text : {&spec.name, &spec.address, &spec.pool}) {
-    if (text->find('\0') != std::string::npos) return refuse("name, address and pool cannot hold NUL bytes");
+    if (text->find('\0') != std::string::npos)
+      return refuse("name, address and pool cannot hold NUL bytes");
   }
   if (spec.pool.empty() || spec.pool.size() > abi::kEndpointNameBytesMax) {
     return refuse("its pool's name must have 1 to 127 bytes");

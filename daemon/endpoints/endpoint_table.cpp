@@ -11,8 +11,9 @@ namespace pickd::endpoints {
 namespace {
 
 TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string_view name) {
-  const auto at = std::find_if(entries.begin(), entries.end(),
-                               [name](const TopologyEndpoint& entry) { return entry.name == name; });
+  const auto at =
+      std::find_if(entries.begin(), entries.end(),
+                   [name](const TopologyEndpoint& entry) { return entry.name == name; });
   return at == entries.end() ? nullptr : &*at;
 }
 
@@ -49,7 +50,8 @@ bool holds_text(const abi::Word (&words)[16], const std::string& text) {
 
 void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names) {
   for (std::size_t at = 0; at < abi::kEndpointAdaptersMax; ++at) {
-    const std::uint32_t hash = at < names.size() ? adapter_hash(names[at].data(), names[at].size()) : 0;
+    const std::uint32_t hash =
+        at < names.size() ? adapter_hash(names[at].data(), names[at].size()) : 0;
     words[at].store(hash, std::memory_order_relaxed);
   }
 }
@@ -57,9 +59,10 @@ void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names)
 }  // namespace
 
 base::Result<std::uint16_t> EndpointTable::free_id(const IdSet& used) const {
-  const auto high_water = static_cast<std::uint32_t>(parts_.high_water->load(std::memory_order_relaxed));
-  // A fresh id first, a used one only when there is none: its generation tells old words apart, but an
-  // id that was never used has no old words at all.
+  const auto high_water =
+      static_cast<std::uint32_t>(parts_.high_water->load(std::memory_order_relaxed));
+  // A fresh id first, a used one only when there is none: its generation tells old words apart, but
+  // an id that was never used has no old words at all.
   if (high_water < parts_.ids) return static_cast<std::uint16_t>(high_water);
   for (std::uint32_t id = 1; id < parts_.ids; ++id) {
     if (!used.test(id)) return static_cast<std::uint16_t>(id);
@@ -68,16 +71,20 @@ base::Result<std::uint16_t> EndpointTable::free_id(const IdSet& used) const {
                                  " endpoints; raise state.endpoints_max"};
 }
 
-void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state) {
+void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
+                                     abi::EndpointState state) {
   abi::EndpointRecord& record = parts_.records[id];
   const abi::LifeWord old{record.life.load(std::memory_order_relaxed)};
   const std::uint32_t generation = old.generation() + 1;
   const std::uint32_t floor = abi::floor_after(old, tick);
-  // Not to be picked while it changes; partner: the acquire of the state word in gather_candidates().
-  record.state.store(static_cast<std::uint32_t>(abi::EndpointState::kFree), std::memory_order_release);
-  // Each ends every word of its kind of the old generation, for every reader. The confirmed ones first:
-  // who sees the new `life` must not find confirmed words of the old generation alive.
-  record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  // Not to be picked while it changes; partner: the acquire of the state word in
+  // gather_candidates().
+  record.state.store(static_cast<std::uint32_t>(abi::EndpointState::kFree),
+                     std::memory_order_release);
+  // Each ends every word of its kind of the old generation, for every reader. The confirmed ones
+  // first: who sees the new `life` must not find confirmed words of the old generation alive.
+  record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits,
+                              std::memory_order_release);
   record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
@@ -96,7 +103,8 @@ void EndpointTable::write_text(abi::EndpointRecord& record, const EndpointSpec& 
   record.text_version.store(version + 2, std::memory_order_release);
 }
 
-void EndpointTable::write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick) {
+void EndpointTable::write_told(abi::EndpointRecord& record, const EndpointSpec& spec,
+                               std::uint64_t tick) {
   record.role.store(static_cast<std::uint32_t>(spec.role), std::memory_order_relaxed);
   record.capacity_blocks.store(
       spec.capacity_blocks != 0 ? spec.capacity_blocks : parts_.capacity_blocks_default,
@@ -127,7 +135,8 @@ void EndpointTable::add_one(std::vector<TopologyEndpoint>& entries, const Endpoi
   entries.push_back(std::move(entry));
 }
 
-void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick) {
+void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec,
+                               std::uint64_t tick) {
   abi::EndpointRecord& record = parts_.records[entry.id];
   if (!entry.address.empty() && entry.address != spec.address) {
     // Another address is another engine: nothing that is known of the old one holds for it.
@@ -159,15 +168,17 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
   std::vector<TopologyEndpoint> entries;
   IdSet kept;
   std::unordered_set<std::string> names;
-  for (TopologyEndpoint& entry : read_routing(parts_.routing).value_or(std::vector<TopologyEndpoint>{})) {
+  for (TopologyEndpoint& entry :
+       read_routing(parts_.routing).value_or(std::vector<TopologyEndpoint>{})) {
     if (entry.id == 0 || entry.id >= parts_.ids || kept.test(entry.id)) continue;
     abi::EndpointRecord& record = parts_.records[entry.id];
     const auto state = record.state.load(std::memory_order_relaxed);
     const bool there = state > static_cast<std::uint32_t>(abi::EndpointState::kFree) &&
                        state <= static_cast<std::uint32_t>(abi::EndpointState::kStarting);
-    // The snapshot is written after the record: a generation may be newer there, the name may not differ.
-    if (!there || !holds_text(record.name, entry.name) || !holds_text(record.address, entry.address) ||
-        !names.insert(entry.name).second) {
+    // The snapshot is written after the record: a generation may be newer there, the name may not
+    // differ.
+    if (!there || !holds_text(record.name, entry.name) ||
+        !holds_text(record.address, entry.address) || !names.insert(entry.name).second) {
       continue;
     }
     entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
@@ -176,7 +187,8 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
     kept.set(entry.id);
     entries.push_back(std::move(entry));
   }
-  const auto high_water = std::min<std::uint64_t>(parts_.high_water->load(std::memory_order_relaxed), parts_.ids);
+  const auto high_water =
+      std::min<std::uint64_t>(parts_.high_water->load(std::memory_order_relaxed), parts_.ids);
   for (std::uint32_t id = 1; id < high_water; ++id) {
     if (!kept.test(id)) retire(static_cast<std::uint16_t>(id), tick);
   }
@@ -190,7 +202,8 @@ base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::strin
   if (auto checked = check_spec(spec); !checked) return checked;
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
   if (find_entry(entries, spec.name) != nullptr) {
-    return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": there is one of this name already"};
+    return base::Error{-EEXIST,
+                       "endpoint \"" + spec.name + "\": there is one of this name already"};
   }
   auto id = free_id(ids_of(entries));
   if (!id) return id.error();
@@ -240,8 +253,8 @@ base::Result<void> EndpointTable::reset(std::string_view name, std::uint64_t tic
   return {};
 }
 
-base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs, const std::string& source,
-                                          std::uint64_t tick) {
+base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs,
+                                          const std::string& source, std::uint64_t tick) {
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
   std::unordered_set<std::string_view> wanted;
   for (const EndpointSpec& spec : specs) {
@@ -283,10 +296,11 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
 
 std::size_t EndpointTable::count_ready() const {
   const auto& all = store_->current().endpoints();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [this](const auto& endpoint) {
-    return parts_.records[endpoint.id].state.load(std::memory_order_relaxed) ==
-           static_cast<std::uint32_t>(abi::EndpointState::kReady);
-  }));
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [this](const auto& endpoint) {
+        return parts_.records[endpoint.id].state.load(std::memory_order_relaxed) ==
+               static_cast<std::uint32_t>(abi::EndpointState::kReady);
+      }));
 }
 
 }  // namespace pickd::endpoints

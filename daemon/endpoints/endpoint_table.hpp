@@ -1,7 +1,7 @@
 // The endpoint table: gives ids, writes the records of the state segment, publishes the topology.
 //
-// Control thread only, but for the words of the records, which workers read and change by the rules of
-// count_word.hpp. Knows nothing of where endpoints come from: a source is a name.
+// Control thread only, but for the words of the records, which workers read and change by the rules
+// of count_word.hpp. Knows nothing of where endpoints come from: a source is a name.
 #pragma once
 
 #include <bitset>
@@ -22,8 +22,8 @@ class EndpointTable {
  public:
   struct Parts {
     abi::EndpointRecord* records;
-    std::uint32_t ids;           // records there are, id 0 included
-    abi::Word* high_water;       // ids at or above it were never used
+    std::uint32_t ids;                      // records there are, id 0 included
+    abi::Word* high_water;                  // ids at or above it were never used
     std::uint64_t capacity_blocks_default;  // 0 = no limit
     RoutingParts routing;                   // without a version word: no snapshot is kept
   };
@@ -36,14 +36,15 @@ class EndpointTable {
   base::Result<void> drain(std::string_view name, bool on);
   base::Result<void> reset(std::string_view name, std::uint64_t tick);
 
-  // Makes `specs` the whole set of `source`: adds, updates and removes as needed; others' stay. Refuses
-  // the set as a whole when a spec is wrong or a name belongs to another source.
+  // Makes `specs` the whole set of `source`: adds, updates and removes as needed; others' stay.
+  // Refuses the set as a whole when a spec is wrong or a name belongs to another source.
   base::Result<void> replace(const std::vector<EndpointSpec>& specs, const std::string& source,
                              std::uint64_t tick);
 
-  // After a warm start: takes back the endpoints that the daemon before wrote into the routing snapshot,
-  // with their ids and generations, so that what is known of them goes on. A record that does not fit
-  // the snapshot is retired. Returns how many were taken back. Before anything else is called.
+  // After a warm start: takes back the endpoints that the daemon before wrote into the routing
+  // snapshot, with their ids and generations, so that what is known of them goes on. A record that
+  // does not fit the snapshot is retired. Returns how many were taken back. Before anything else is
+  // called.
   std::size_t restore(std::uint64_t tick);
 
   std::size_t count() const { return store_->current().endpoints().size(); }

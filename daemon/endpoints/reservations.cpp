@@ -10,18 +10,21 @@ namespace {
 // State word: [ state : 2 ][ flags : 6 ][ tag of the ticket : 56 ].
 constexpr std::uint64_t kTagMask = (1ULL << 56) - 1;
 // How long to wait for another worker's claim: a few stores, or, when that worker lost its core in
-// between, some tens of milliseconds. Giving up early would lose an end, and its load until the lease is
-// over. Bounded all the same: a record may stay half written after a crash.
+// between, some tens of milliseconds. Giving up early would lose an end, and its load until the
+// lease is over. Bounded all the same: a record may stay half written after a crash.
 constexpr std::uint32_t kWritingLooks = 1 << 20;
 
-constexpr std::uint64_t state_word(abi::ReservationState state, std::uint32_t flags, std::uint64_t tag) {
-  return (static_cast<std::uint64_t>(state) << 62) | (static_cast<std::uint64_t>(flags & 0x3F) << 56) |
-         (tag & kTagMask);
+constexpr std::uint64_t state_word(abi::ReservationState state, std::uint32_t flags,
+                                   std::uint64_t tag) {
+  return (static_cast<std::uint64_t>(state) << 62) |
+         (static_cast<std::uint64_t>(flags & 0x3F) << 56) | (tag & kTagMask);
 }
 constexpr abi::ReservationState state_of(std::uint64_t word) {
   return static_cast<abi::ReservationState>(word >> 62);
 }
-constexpr std::uint32_t flags_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 56) & 0x3F; }
+constexpr std::uint32_t flags_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 56) & 0x3F;
+}
 
 std::uint64_t hash_of(Ticket ticket) {
   std::uint64_t mixed = ticket.client ^ (ticket.sequence * 0x9E3779B97F4A7C15ULL);
@@ -29,13 +32,17 @@ std::uint64_t hash_of(Ticket ticket) {
   return mixed ^ (mixed >> 32);
 }
 
-constexpr std::uint32_t uncached_of(std::uint64_t tokens) { return static_cast<std::uint32_t>(tokens >> 32); }
-constexpr std::uint32_t uid_of(std::uint64_t owner) { return static_cast<std::uint32_t>(owner >> 32); }
+constexpr std::uint32_t uncached_of(std::uint64_t tokens) {
+  return static_cast<std::uint32_t>(tokens >> 32);
+}
+constexpr std::uint32_t uid_of(std::uint64_t owner) {
+  return static_cast<std::uint32_t>(owner >> 32);
+}
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// The state word once no other worker is at the record. Acquire; partner: the release of who filled,
-// moved or freed it.
+// The state word once no other worker is at the record. Acquire; partner: the release of who
+// filled, moved or freed it.
 std::uint64_t settled(const abi::Reservation& slot) {
   std::uint64_t word = slot.state.load(std::memory_order_acquire);
   for (std::uint32_t turn = 0; turn < kWritingLooks; ++turn) {
@@ -47,7 +54,8 @@ std::uint64_t settled(const abi::Reservation& slot) {
 }
 
 // Changes the counts of the endpoint a handle names; false when its generation is gone.
-bool change(abi::EndpointRecord* records, std::uint64_t handle, std::int64_t requests, std::int64_t tokens) {
+bool change(abi::EndpointRecord* records, std::uint64_t handle, std::int64_t requests,
+            std::int64_t tokens) {
   abi::EndpointRecord& record = records[abi::handle_endpoint(handle)];
   const std::uint32_t generation = abi::handle_generation(handle);
   const bool known = change_count(record.inflight_requests, generation, requests);
@@ -64,20 +72,21 @@ bool Reservations::reserve(const NewReservation& reservation) {
     std::uint64_t seen = slot.state.load(kRelaxed);
     if (state_of(seen) != abi::ReservationState::kFree) continue;
     // Claim, fill, publish. Partner of the release: the acquire in find() and expire_slice().
-    if (!slot.state.compare_exchange_strong(
-            seen, state_word(abi::ReservationState::kWriting, 0, hash), std::memory_order_acquire)) {
+    if (!slot.state.compare_exchange_strong(seen,
+                                            state_word(abi::ReservationState::kWriting, 0, hash),
+                                            std::memory_order_acquire)) {
       continue;
     }
     slot.client.store(reservation.ticket.client, kRelaxed);
     slot.sequence.store(reservation.ticket.sequence, kRelaxed);
     slot.endpoint.store(reservation.endpoint, kRelaxed);
     slot.prefill_endpoint.store(reservation.prefill_endpoint, kRelaxed);
-    slot.tokens.store((static_cast<std::uint64_t>(reservation.uncached_tokens) << 32) |
-                          reservation.prompt_tokens,
-                      kRelaxed);
-    slot.owner.store((static_cast<std::uint64_t>(reservation.uid) << 32) |
-                         reservation.expected_output_tokens,
-                     kRelaxed);
+    slot.tokens.store(
+        (static_cast<std::uint64_t>(reservation.uncached_tokens) << 32) | reservation.prompt_tokens,
+        kRelaxed);
+    slot.owner.store(
+        (static_cast<std::uint64_t>(reservation.uid) << 32) | reservation.expected_output_tokens,
+        kRelaxed);
     slot.picked_tick.store(reservation.tick, kRelaxed);
     // Counts first: a release of this record, which needs it published, can then never come before.
     change(records_, reservation.endpoint, 1, reservation.uncached_tokens);
@@ -95,7 +104,8 @@ abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const 
     if ((slot.state.load(kRelaxed) & kTagMask) != (hash & kTagMask)) continue;
     const std::uint64_t word = settled(slot);
     if (state_of(word) != abi::ReservationState::kHeld) continue;
-    if (slot.client.load(kRelaxed) != ticket.client || slot.sequence.load(kRelaxed) != ticket.sequence) {
+    if (slot.client.load(kRelaxed) != ticket.client ||
+        slot.sequence.load(kRelaxed) != ticket.sequence) {
       continue;
     }
     *state = word;
@@ -109,7 +119,8 @@ bool Reservations::claim(abi::Reservation& slot, std::uint64_t* state) {
   std::uint32_t turns = 0;
   while (true) {
     if (state_of(expected) == abi::ReservationState::kHeld) {
-      // A flag that another worker set in between is taken along. Acquire: what is held is read after this.
+      // A flag that another worker set in between is taken along. Acquire: what is held is read
+      // after this.
       const std::uint64_t claimed =
           state_word(abi::ReservationState::kWriting, flags_of(expected), expected);
       *state = expected;
@@ -149,8 +160,8 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
   if (slot == nullptr) return ReportOutcome::kUnknownTicket;
   if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
   if ((flags_of(state) & abi::kReservationFirstToken) != 0) return ReportOutcome::kApplied;
-  // Claimed, not only flagged: a move at the same time would leave the state word as it was, and the
-  // tokens would be taken from the endpoint that held them before.
+  // Claimed, not only flagged: a move at the same time would leave the state word as it was, and
+  // the tokens would be taken from the endpoint that held them before.
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
   bool known = true;
   if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
@@ -212,15 +223,17 @@ std::uint32_t Reservations::release_client(std::uint64_t client, std::uint32_t u
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     abi::Reservation& slot = slots_[at];
     const std::uint64_t state = settled(slot);
-    if (state_of(state) != abi::ReservationState::kHeld || slot.client.load(kRelaxed) != client) continue;
-    if (uid_of(slot.owner.load(kRelaxed)) != uid || slot.sequence.load(kRelaxed) <= after_sequence) continue;
+    if (state_of(state) != abi::ReservationState::kHeld || slot.client.load(kRelaxed) != client)
+      continue;
+    if (uid_of(slot.owner.load(kRelaxed)) != uid || slot.sequence.load(kRelaxed) <= after_sequence)
+      continue;
     if (release(slot, state, nullptr, nullptr)) ++released;
   }
   return released;
 }
 
-std::uint32_t Reservations::expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,
-                                         std::uint64_t lease_ticks) {
+std::uint32_t Reservations::expire_slice(std::uint32_t* cursor, std::uint32_t count,
+                                         std::uint64_t tick, std::uint64_t lease_ticks) {
   std::uint32_t expired = 0;
   for (std::uint32_t step = 0; step < count; ++step, *cursor = (*cursor + 1) & mask_) {
     abi::Reservation& slot = slots_[*cursor];

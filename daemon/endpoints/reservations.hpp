@@ -44,11 +44,12 @@ class Reservations {
   // among those a ticket may stand in; nothing was added.
   bool reserve(const NewReservation& reservation);
 
-  // The first token came: the tokens are given back, the request stays. Applied once; again is kApplied
-  // too, because a repeated first token is no fault.
+  // The first token came: the tokens are given back, the request stays. Applied once; again is
+  // kApplied too, because a repeated first token is no fault.
   ReportOutcome first_token(Ticket ticket, std::uint32_t uid);
 
-  // The request ended: all is given back. `endpoint`, when asked for, gets the handle that was held.
+  // The request ended: all is given back. `endpoint`, when asked for, gets the handle that was
+  // held.
   ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr);
 
   // Another endpoint serves it: what is held moves there.
@@ -60,16 +61,18 @@ class Reservations {
   // The handle a live ticket holds; 0 when there is none.
   std::uint64_t holder(Ticket ticket) const;
 
-  // Ends every reservation of a client of this uid; with `after_sequence` only those of later sequences.
-  std::uint32_t release_client(std::uint64_t client, std::uint32_t uid, std::uint64_t after_sequence = 0);
+  // Ends every reservation of a client of this uid; with `after_sequence` only those of later
+  // sequences.
+  std::uint32_t release_client(std::uint64_t client, std::uint32_t uid,
+                               std::uint64_t after_sequence = 0);
 
   // Ends reservations older than `lease_ticks` among `count` slots from `*cursor`, which moves on.
   std::uint32_t expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,
                              std::uint64_t lease_ticks);
 
-  // After a warm start, before anybody picks: counts what is held again, frees what was half written and
-  // what belongs to a generation that is gone, or to an id that is not below `endpoint_ids`. The counts of
-  // the endpoints must be zero. Returns how many are held.
+  // After a warm start, before anybody picks: counts what is held again, frees what was half
+  // written and what belongs to a generation that is gone, or to an id that is not below
+  // `endpoint_ids`. The counts of the endpoints must be zero. Returns how many are held.
   std::uint64_t recover(std::uint32_t endpoint_ids);
 
   std::uint32_t slot_count() const { return mask_ + 1; }
@@ -77,10 +80,11 @@ class Reservations {
 
  private:
   abi::Reservation* find(Ticket ticket, std::uint64_t* state) const;
-  // Takes the held record with this state's tag for the caller alone; waits out another claim. `state`
-  // becomes the word it had. False: it is held no more.
+  // Takes the held record with this state's tag for the caller alone; waits out another claim.
+  // `state` becomes the word it had. False: it is held no more.
   static bool claim(abi::Reservation& slot, std::uint64_t* state);
-  // Claims the record, gives back what it holds, frees it. `endpoint` gets the handle that was held.
+  // Claims the record, gives back what it holds, frees it. `endpoint` gets the handle that was
+  // held.
   bool release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint, bool* stale);
 
   abi::Reservation* slots_;

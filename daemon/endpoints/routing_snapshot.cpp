@@ -12,7 +12,8 @@ flatbuffers::Offset<fb::RoutingEndpoint> build_endpoint(flatbuffers::FlatBufferB
                                                         const TopologyEndpoint& endpoint) {
   std::vector<flatbuffers::Offset<fb::Label>> labels;
   for (const auto& [key, value] : endpoint.labels) {
-    labels.push_back(fb::CreateLabel(builder, builder.CreateString(key), builder.CreateString(value)));
+    labels.push_back(
+        fb::CreateLabel(builder, builder.CreateString(key), builder.CreateString(value)));
   }
   const auto name = builder.CreateString(endpoint.name);
   const auto address = builder.CreateString(endpoint.address);
@@ -22,12 +23,15 @@ flatbuffers::Offset<fb::RoutingEndpoint> build_endpoint(flatbuffers::FlatBufferB
   const auto active = builder.CreateVectorOfStrings(endpoint.adapters_active);
   const auto adapters = fb::CreateAdapters(builder, 0, active);
   const auto source = builder.CreateString(endpoint.source);
-  const auto spec = fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role),
-                                       models, label_list, 0, 0, adapters);
+  const auto spec =
+      fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role),
+                         models, label_list, 0, 0, adapters);
   return fb::CreateRoutingEndpoint(builder, endpoint.id, endpoint.generation, source, spec);
 }
 
-std::string text_of(const flatbuffers::String* text) { return text == nullptr ? std::string() : text->str(); }
+std::string text_of(const flatbuffers::String* text) {
+  return text == nullptr ? std::string() : text->str();
+}
 
 TopologyEndpoint to_endpoint(const fb::RoutingEndpoint& routing) {
   TopologyEndpoint endpoint;
@@ -48,7 +52,8 @@ TopologyEndpoint to_endpoint(const fb::RoutingEndpoint& routing) {
     }
   }
   if (spec.adapters() != nullptr && spec.adapters()->active() != nullptr) {
-    for (const auto* adapter : *spec.adapters()->active()) endpoint.adapters_active.push_back(adapter->str());
+    for (const auto* adapter : *spec.adapters()->active())
+      endpoint.adapters_active.push_back(adapter->str());
   }
   return endpoint;
 }
@@ -67,7 +72,8 @@ bool write_routing(const RoutingParts& parts, const Topology& topology) {
 
   const std::uint64_t version = parts.version->load(std::memory_order_relaxed) & ~1ULL;
   std::byte* buffer = parts.buffers[((version / 2) + 1) & 1];
-  // Odd while the other buffer is written; partner: readers, which look at the version before and after.
+  // Odd while the other buffer is written; partner: readers, which look at the version before and
+  // after.
   parts.version->store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(buffer, &bytes, sizeof bytes);

@@ -1,5 +1,5 @@
-// The routing snapshot: the topology as bytes in the state segment, in two buffers, so that a reader in
-// another process, or the next daemon, always finds a whole one.
+// The routing snapshot: the topology as bytes in the state segment, in two buffers, so that a
+// reader in another process, or the next daemon, always finds a whole one.
 //
 //   buffer: u64 bytes, then a FlatBuffer `Routing` (abi/pickd.fbs)
 //   version even: buffer (version / 2) & 1 is whole; odd: the other one is being written
@@ -25,7 +25,8 @@ struct RoutingParts {
 // Writes `topology`. False when it does not fit: the snapshot is then empty, never half of one.
 bool write_routing(const RoutingParts& parts, const Topology& topology);
 
-// The endpoints of the newest whole snapshot; nothing when there is none or its bytes are not sound.
+// The endpoints of the newest whole snapshot; nothing when there is none or its bytes are not
+// sound.
 std::optional<std::vector<TopologyEndpoint>> read_routing(const RoutingParts& parts);
 
 }  // namespace pickd::endpoints

@@ -1,6 +1,6 @@
-// Topology: an immutable picture of the endpoints for the workers: who serves which model, under which
-// names. The control thread builds a new one for each change; load and health are not in it, those are
-// words in the endpoint records.
+// Topology: an immutable picture of the endpoints for the workers: who serves which model, under
+// which names. The control thread builds a new one for each change; load and health are not in it,
+// those are words in the endpoint records.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,9 @@ class Topology {
   static constexpr std::uint16_t kNone = 0xFFFF;
   struct TextHash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
   };
   template <typename Value>
   using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;

@@ -1,7 +1,8 @@
-// Hands the newest Topology to the workers without a lock and frees an old one when nobody looks at it.
+// Hands the newest Topology to the workers without a lock and frees an old one when nobody looks at
+// it.
 //
-// A worker announces the picture it uses in a slot of its own (a hazard pointer); the control thread
-// keeps what is announced and deletes the rest of what it replaced.
+// A worker announces the picture it uses in a slot of its own (a hazard pointer); the control
+// thread keeps what is announced and deletes the rest of what it replaced.
 #pragma once
 
 #include <atomic>
@@ -23,16 +24,16 @@ class TopologyStore {
   const Topology& acquire(std::uint32_t slot) {
     const Topology* seen = current_.load(std::memory_order_seq_cst);
     while (true) {
-      // Store, then look again: partner is the store-then-scan of publish(). One of the two sees the
-      // other, because all four accesses are sequentially consistent.
+      // Store, then look again: partner is the store-then-scan of publish(). One of the two sees
+      // the other, because all four accesses are sequentially consistent.
       slots_[slot].used.store(seen, std::memory_order_seq_cst);
       const Topology* now = current_.load(std::memory_order_seq_cst);
       if (now == seen) return *seen;
       seen = now;
     }
   }
-  // The newest picture for a reader that holds `held`; one load when that still is the newest. Acquire;
-  // partner: publish(). `held` is announced, so its address cannot be that of a newer one.
+  // The newest picture for a reader that holds `held`; one load when that still is the newest.
+  // Acquire; partner: publish(). `held` is announced, so its address cannot be that of a newer one.
   const Topology& renew(std::uint32_t slot, const Topology& held) {
     return current_.load(std::memory_order_acquire) == &held ? held : acquire(slot);
   }

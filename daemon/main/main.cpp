@@ -1,4 +1,5 @@
-// pickd: arguments, configuration, signals, start and stop. Everything else is in control/ and below.
+// pickd: arguments, configuration, signals, start and stop. Everything else is in control/ and
+// below.
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -55,10 +56,11 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The configuration with the command line's profile, and the profile made once to see that it can be.
+// The configuration with the command line's profile, and the profile made once to see that it can
+// be.
 Result<pickd::config::Loaded> load(const Arguments& arguments) {
-  auto loaded =
-      pickd::config::load_config(arguments.check ? arguments.check_path : arguments.config_path, environment());
+  auto loaded = pickd::config::load_config(
+      arguments.check ? arguments.check_path : arguments.config_path, environment());
   if (!loaded) return loaded;
   if (!arguments.profile.empty()) {
     loaded->config.scheduling = {};
@@ -66,11 +68,12 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
   }
   if (!loaded->origins.contains("state.size_mib")) {
     // Nobody asked for a size: an eighth of what the cgroup allows is enough.
-    const std::uint64_t bytes = pickd::state::default_state_bytes(loaded->config.state.size_mib << 20,
-                                                                  pickd::state::memory_limit_bytes());
+    const std::uint64_t bytes = pickd::state::default_state_bytes(
+        loaded->config.state.size_mib << 20, pickd::state::memory_limit_bytes());
     loaded->config.state.size_mib = std::max<std::uint64_t>(bytes >> 20, 8);
   }
-  if (auto profile = pickd::pick::make_profile(loaded->config.scheduling); !profile) return profile.error();
+  if (auto profile = pickd::pick::make_profile(loaded->config.scheduling); !profile)
+    return profile.error();
   return loaded;
 }
 
@@ -90,12 +93,13 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
   auto server = pickd::control::ControlServer::create(config, virtual_clock);
   if (!server) return complain(server.error(), kExitFailure);
   pickd::control::ControlServer& control = **server;
-  auto watched = control.reactor().watch(signal_fd.get(), pickd::net::kReadable, [&](std::uint32_t) {
-    signalfd_siginfo info{};
-    if (::read(signal_fd.get(), &info, sizeof info) != sizeof info) return;
-    spdlog::info("stopping on signal {}", info.ssi_signo);
-    control.stop();
-  });
+  auto watched =
+      control.reactor().watch(signal_fd.get(), pickd::net::kReadable, [&](std::uint32_t) {
+        signalfd_siginfo info{};
+        if (::read(signal_fd.get(), &info, sizeof info) != sizeof info) return;
+        spdlog::info("stopping on signal {}", info.ssi_signo);
+        control.stop();
+      });
   if (!watched) return complain(watched.error(), kExitFailure);
   spdlog::info("pickd {}: profile {}, {} endpoints, {} MiB of state, blocks of {} tokens",
                pickd::control::kVersion, control.room().profile().name(),
@@ -112,12 +116,16 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"pickd: picks the endpoint for each LLM request, for all gateways of this node.\n"};
-  app.footer("Exit codes: 0 stopped in order or configuration good, 1 cannot run, 2 configuration or arguments bad.\n"
-             "Every scalar setting can be set from the environment, as PICKD_SECTION_KEY.");
-  app.add_option("-c,--config", arguments.config_path, "Configuration file (YAML); also PICKD_CONFIG");
-  auto* check = app.add_option("--check-config", arguments.check_path,
-                               "Check this file (none: the environment alone), print what is wrong, exit")
-                    ->expected(0, 1);
+  app.footer(
+      "Exit codes: 0 stopped in order or configuration good, 1 cannot run, 2 configuration or "
+      "arguments bad.\n"
+      "Every scalar setting can be set from the environment, as PICKD_SECTION_KEY.");
+  app.add_option("-c,--config", arguments.config_path,
+                 "Configuration file (YAML); also PICKD_CONFIG");
+  auto* check =
+      app.add_option("--check-config", arguments.check_path,
+                     "Check this file (none: the environment alone), print what is wrong, exit")
+          ->expected(0, 1);
   app.add_flag("--print-config", arguments.print,
                "Print the configuration in force and where each value came from, exit");
   app.add_option("--profile", arguments.profile,
@@ -139,7 +147,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (arguments.check) {
-    std::printf("%s: good\n", arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str());
+    std::printf("%s: good\n",
+                arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str());
     return 0;
   }
   return serve(loaded->config, arguments.virtual_clock);

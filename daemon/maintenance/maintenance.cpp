@@ -74,8 +74,8 @@ void Maintenance::turn(std::uint64_t tick, bool whole_pass) {
   // The heartbeat says that the daemon lives, by real time whatever the store's clock is.
   // Partner: clients that judge whether the daemon hangs.
   parts_.header->heartbeat_ns.store(base::boot_ns(), std::memory_order_release);
-  const auto high_water =
-      static_cast<std::uint32_t>(parts_.header->endpoint_high_water.load(std::memory_order_acquire));
+  const auto high_water = static_cast<std::uint32_t>(
+      parts_.header->endpoint_high_water.load(std::memory_order_acquire));
   horizons_.advance(tick, parts_.header->ttl_ticks, high_water);
 
   const std::uint64_t passed = std::clamp<std::uint64_t>(tick - last_tick_, 0, kTicksAtOnceMax);

@@ -1,13 +1,13 @@
-// The maintenance thread: once a tick it raises horizons, sweeps a slice of the prefix table, ends leases
-// that ran out and stores the heartbeat. No pick ever waits for it.
+// The maintenance thread: once a tick it raises horizons, sweeps a slice of the prefix table, ends
+// leases that ran out and stores the heartbeat. No pick ever waits for it.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <thread>
+#include <utility>
 
 #include "daemon/endpoints/reservations.hpp"
 #include "daemon/prefix/ages.hpp"
@@ -42,8 +42,8 @@ class Maintenance {
 
   void start();
 
-  // For a virtual clock: runs once at the tick of now, with a whole pass of the sweep when `whole_pass`,
-  // and returns when that is done. Control thread.
+  // For a virtual clock: runs once at the tick of now, with a whole pass of the sweep when
+  // `whole_pass`, and returns when that is done. Control thread.
   void run_now(bool whole_pass);
 
   StoreSummary summary() const;
@@ -61,11 +61,11 @@ class Maintenance {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  StoreSummary summary_;             // under mutex_
-  bool stop_ = false;                // under mutex_
-  std::uint64_t asked_ = 0;          // under mutex_: runs asked for
-  std::uint64_t done_ = 0;           // under mutex_: runs done
-  bool asked_whole_pass_ = false;    // under mutex_
+  StoreSummary summary_;           // under mutex_
+  bool stop_ = false;              // under mutex_
+  std::uint64_t asked_ = 0;        // under mutex_: runs asked for
+  std::uint64_t done_ = 0;         // under mutex_: runs done
+  bool asked_whole_pass_ = false;  // under mutex_
   std::thread thread_;
 };
 

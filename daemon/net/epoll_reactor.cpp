@@ -41,7 +41,8 @@ class EpollReactor final : public Reactor {
     const std::uint32_t serial = ++next_serial_;
     epoll_event event{to_epoll(interest), {}};
     event.data.u64 = (static_cast<std::uint64_t>(serial) << 32) | static_cast<std::uint32_t>(fd);
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return base::errno_error("epoll add");
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return base::errno_error("epoll add");
     watched_[fd] = {serial, std::make_shared<Handler>(std::move(handler))};
     return {};
   }
@@ -50,8 +51,10 @@ class EpollReactor final : public Reactor {
     const auto at = watched_.find(fd);
     if (at == watched_.end()) return base::Error{-ENOENT, "epoll change: not watched"};
     epoll_event event{to_epoll(interest), {}};
-    event.data.u64 = (static_cast<std::uint64_t>(at->second.serial) << 32) | static_cast<std::uint32_t>(fd);
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) return base::errno_error("epoll change");
+    event.data.u64 =
+        (static_cast<std::uint64_t>(at->second.serial) << 32) | static_cast<std::uint32_t>(fd);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0)
+      return base::errno_error("epoll change");
     return {};
   }
 

@@ -1,7 +1,7 @@
 // Reactor: readiness of descriptors and timers for the control thread, behind one interface.
 //
-// One thread runs it and calls everything but wake(). Handlers may watch, unwatch and set timers, also
-// for themselves; a handler that was removed is not called any more.
+// One thread runs it and calls everything but wake(). Handlers may watch, unwatch and set timers,
+// also for themselves; a handler that was removed is not called any more.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,8 @@ base::Result<void> give_to_group(const std::string& path, const std::string& gro
   if (group.empty()) return {};
   const struct group* entry = ::getgrnam(group.c_str());
   if (entry == nullptr) {
-    return base::Error{-ENOENT, "listen.group: there is no group \"" + group + "\" on this machine"};
+    return base::Error{-ENOENT,
+                       "listen.group: there is no group \"" + group + "\" on this machine"};
   }
   if (::chown(path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0) {
     return base::errno_error("listen.group: cannot give " + path + " to group " + group);
@@ -29,7 +30,8 @@ base::Result<void> give_to_group(const std::string& path, const std::string& gro
 }
 
 void close_descriptors(msghdr& message) {
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
+       head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t at = 0; at < count; ++at) {
@@ -42,7 +44,8 @@ void close_descriptors(msghdr& message) {
 
 }  // namespace
 
-base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode, const std::string& group) {
+base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
+                                   const std::string& group) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
@@ -55,13 +58,15 @@ base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode, 
   struct stat there {};
   if (::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) {
-      return base::Error{-EEXIST, "listen.socket " + path + ": there is something that is no socket"};
+      return base::Error{-EEXIST,
+                         "listen.socket " + path + ": there is something that is no socket"};
     }
     ::unlink(path.c_str());
   }
   // Nobody may connect before the mode is right.
   const mode_t mask = ::umask(0777);
-  const int bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int bound =
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   ::umask(mask);
   if (bound != 0) return base::errno_error("listen.socket " + path);
   if (auto given = give_to_group(path, group); !given) return given.error();
@@ -118,7 +123,8 @@ Packet receive_packet(int socket, std::size_t bytes_max) {
   return packet;
 }
 
-base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, std::span<const int> fds) {
+base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes,
+                               std::span<const int> fds) {
   if (fds.size() > abi::kControlDescriptorsMax) {
     return base::Error{-E2BIG, "send: more descriptors than a packet holds"};
   }
@@ -136,7 +142,8 @@ base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, 
     head->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
     std::memcpy(CMSG_DATA(head), fds.data(), sizeof(int) * fds.size());
   }
-  if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return base::errno_error("send");
+  if (::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return base::errno_error("send");
   return {};
 }
 

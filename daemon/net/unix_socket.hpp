@@ -1,4 +1,5 @@
-// Unix sockets that keep message borders, with descriptors and credentials. Knows no message's meaning.
+// Unix sockets that keep message borders, with descriptors and credentials. Knows no message's
+// meaning.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +19,8 @@ namespace pickd::net {
 
 // Listens at `path` (SOCK_SEQPACKET, non-blocking) with permission bits `mode` and, when not empty,
 // `group`. A socket file that is there is replaced: the caller holds the instance lock.
-base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode, const std::string& group);
+base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
+                                   const std::string& group);
 
 // The next connection, non-blocking; an invalid Fd when there is none.
 base::Result<base::Fd> accept_unix(int listener);
@@ -35,16 +37,17 @@ base::Fd open_pidfd(std::uint32_t pid);
 
 struct Packet {
   std::vector<std::byte> bytes;
-  bool end = false;    // the peer closed
-  bool again = false;  // nothing there now
-  bool broken = false; // over the limit, or with descriptors: nobody sends those to the daemon
+  bool end = false;     // the peer closed
+  bool again = false;   // nothing there now
+  bool broken = false;  // over the limit, or with descriptors: nobody sends those to the daemon
 };
 
 // Takes one packet of at most `bytes_max`. Descriptors that came along are closed at once.
 Packet receive_packet(int socket, std::size_t bytes_max);
 
-// Sends one packet with descriptors, at most kControlDescriptorsMax, which stay the caller's. -EAGAIN
-// when the peer does not read.
-base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes, std::span<const int> fds);
+// Sends one packet with descriptors, at most kControlDescriptorsMax, which stay the caller's.
+// -EAGAIN when the peer does not read.
+base::Result<void> send_packet(int socket, std::span<const std::uint8_t> bytes,
+                               std::span<const int> fds);
 
 }  // namespace pickd::net

@@ -29,7 +29,8 @@ config::SchedulingConfig make_epp_default() {
 
 const BuiltinProfile kProfiles[] = {
     {"default", "prefix 3, active-request 2, token-load 2", make_default},
-    {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3", make_epp_default},
+    {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3",
+     make_epp_default},
     {"round-robin", "whoever was picked longest ago", make_round_robin_policy},
     {"least-request", "fewest requests of ours in flight", make_least_request_policy},
 };
@@ -39,12 +40,14 @@ const BuiltinProfile kProfiles[] = {
 std::span<const BuiltinProfile> builtin_profiles() { return kProfiles; }
 
 const BuiltinProfile* find_builtin_profile(std::string_view name) {
-  const auto* const at = std::find_if(std::begin(kProfiles), std::end(kProfiles),
-                                      [name](const BuiltinProfile& profile) { return profile.name == name; });
+  const auto* const at =
+      std::find_if(std::begin(kProfiles), std::end(kProfiles),
+                   [name](const BuiltinProfile& profile) { return profile.name == name; });
   return at == std::end(kProfiles) ? nullptr : at;
 }
 
-config::SchedulingConfig make_scheduling(std::string_view name, std::span<const PluginWeight> plugins) {
+config::SchedulingConfig make_scheduling(std::string_view name,
+                                         std::span<const PluginWeight> plugins) {
   config::SchedulingConfig scheduling;
   config::ProfileConfig profile;
   profile.name = name;

@@ -22,6 +22,7 @@ struct PluginWeight {
   const char* type;
   double weight;
 };
-config::SchedulingConfig make_scheduling(std::string_view name, std::span<const PluginWeight> plugins);
+config::SchedulingConfig make_scheduling(std::string_view name,
+                                         std::span<const PluginWeight> plugins);
 
 }  // namespace pickd::pick

@@ -13,7 +13,8 @@ void Candidates::compact(ColumnSet produced) {
       arrays.endpoints[kept] = arrays.endpoints[at];
       arrays.match_blocks[kept] = arrays.match_blocks[at];
       for (std::size_t column = 0; column < kColumns; ++column) {
-        if ((produced >> column & 1) != 0) arrays.columns[column][kept] = arrays.columns[column][at];
+        if ((produced >> column & 1) != 0)
+          arrays.columns[column][kept] = arrays.columns[column][at];
       }
     }
     ++kept;

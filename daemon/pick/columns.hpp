@@ -1,7 +1,8 @@
 // The candidates of one pick as a structure of arrays: who they are, and one column a measure.
 //
-// Producers fill columns, filters clear candidates, scorers read columns. NaN in a column is "unknown",
-// never 0 and never full. A Candidates object belongs to one worker and is reused for every pick.
+// Producers fill columns, filters clear candidates, scorers read columns. NaN in a column is
+// "unknown", never 0 and never full. A Candidates object belongs to one worker and is reused for
+// every pick.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ enum class Column : std::uint32_t {
   kWaiting,           // requests queued in the engine, as told
   kRunning,           // requests running in the engine, as told
   kKvUse,             // share of the engine's KV cache in use, 0..1, as told
-  kAdapter,           // 1 loaded, 0.8 room for it, 0.6 being loaded, 0 no room; NaN: no adapter or not told
-  kSession,           // 1 the session's endpoint, else 0
+  kAdapter,  // 1 loaded, 0.8 room for it, 0.6 being loaded, 0 no room; NaN: no adapter or not told
+  kSession,  // 1 the session's endpoint, else 0
   kCount
 };
 inline constexpr std::size_t kColumns = static_cast<std::size_t>(Column::kCount);
@@ -47,7 +48,9 @@ class Candidates {
   std::uint16_t* ids() { return arrays_->ids; }
   std::uint64_t* lives() { return arrays_->lives; }  // LifeWord bits as this pick saw them
   const endpoints::TopologyEndpoint** endpoints() { return arrays_->endpoints; }
-  std::span<float> column(Column column) { return {arrays_->columns[static_cast<std::size_t>(column)], count}; }
+  std::span<float> column(Column column) {
+    return {arrays_->columns[static_cast<std::size_t>(column)], count};
+  }
   std::span<const float> column(Column column) const {
     return {arrays_->columns[static_cast<std::size_t>(column)], count};
   }
@@ -58,7 +61,7 @@ class Candidates {
   std::span<const std::uint32_t> match_blocks() const { return {arrays_->match_blocks, count}; }
   double* sums() { return arrays_->sums; }
   const double* sums() const { return arrays_->sums; }
-  float* scores() { return arrays_->scores; }    // of the scorer at work
+  float* scores() { return arrays_->scores; }     // of the scorer at work
   std::uint8_t* keep() { return arrays_->keep; }  // of the filter at work: 0 clears
 
   // Drops the candidates whose keep() is 0 from every array, columns of `produced` included.

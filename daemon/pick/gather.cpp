@@ -20,12 +20,14 @@ void gather_state(const std::vector<std::uint16_t>& ids, abi::EndpointState want
   for (const std::uint16_t id : ids) {
     if (subset != nullptr && !subset->test(id)) continue;
     const abi::EndpointRecord& record = records[id];
-    // Acquire; partner: the release stores of begin_generation(). A ready state shows the life word of
-    // its generation or of a newer one.
-    if (record.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(wanted)) continue;
+    // Acquire; partner: the release stores of begin_generation(). A ready state shows the life word
+    // of its generation or of a newer one.
+    if (record.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(wanted))
+      continue;
     const std::uint64_t life = record.life.load(std::memory_order_acquire);
     const endpoints::TopologyEndpoint& endpoint = *topology.find(id);
-    // Another generation than the topology's: replaced or reset this moment. Its address may be another.
+    // Another generation than the topology's: replaced or reset this moment. Its address may be
+    // another.
     if (abi::LifeWord{life}.generation() != endpoint.generation) continue;
     take(endpoint, life, candidates);
   }
@@ -34,8 +36,8 @@ void gather_state(const std::vector<std::uint16_t>& ids, abi::EndpointState want
 }  // namespace
 
 Gathered gather_candidates(const PickRequest& request, const endpoints::Topology& topology,
-                           const abi::EndpointRecord* records, std::bitset<abi::kEndpointIdsMax>& subset,
-                           Candidates& candidates) {
+                           const abi::EndpointRecord* records,
+                           std::bitset<abi::kEndpointIdsMax>& subset, Candidates& candidates) {
   candidates.count = 0;
   const std::vector<std::uint16_t>* ids = topology.candidates(request.model);
   if (ids == nullptr) return {-ENOENT, false};

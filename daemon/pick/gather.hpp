@@ -11,14 +11,14 @@
 namespace pickd::pick {
 
 struct Gathered {
-  int status = 0;             // -ENOENT unknown model, -EHOSTUNREACH nobody ready or in the subset
-  bool least_bad = false;     // nobody was ready: these are suspect
+  int status = 0;          // -ENOENT unknown model, -EHOSTUNREACH nobody ready or in the subset
+  bool least_bad = false;  // nobody was ready: these are suspect
 };
 
-// Fills `candidates` with the endpoints of the model that are ready and in the subset hint. When nobody
-// is ready the suspect ones stand in. `subset` is scratch of the worker.
+// Fills `candidates` with the endpoints of the model that are ready and in the subset hint. When
+// nobody is ready the suspect ones stand in. `subset` is scratch of the worker.
 Gathered gather_candidates(const PickRequest& request, const endpoints::Topology& topology,
-                           const abi::EndpointRecord* records, std::bitset<abi::kEndpointIdsMax>& subset,
-                           Candidates& candidates);
+                           const abi::EndpointRecord* records,
+                           std::bitset<abi::kEndpointIdsMax>& subset, Candidates& candidates);
 
 }  // namespace pickd::pick

@@ -14,12 +14,14 @@ namespace {
 constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
 
 // Columns that the result and the reservation need, whatever the profile reads.
-constexpr ColumnSet kColumnsAlways = column_bit(Column::kMatchBlocks) | column_bit(Column::kUncachedTokens);
+constexpr ColumnSet kColumnsAlways =
+    column_bit(Column::kMatchBlocks) | column_bit(Column::kUncachedTokens);
 
 std::uint32_t stamp_for(std::uint64_t tick, std::uint32_t floor) {
   const auto stamp = static_cast<std::uint32_t>(tick) & abi::kStampMask;
-  // The newer of the two: a floor one tick ahead (reset in this very tick) wins over the tick.
-  return ((floor - stamp) & abi::kStampMask) < abi::kStampMask / 2 ? floor : stamp;
+  // A floor one tick ahead (reset in this very tick) wins over the tick; one of half a wrap ago
+  // does not.
+  return abi::newer_stamp(stamp, floor, stamp);
 }
 
 void remember_adapter(abi::EndpointRecord& record, std::uint32_t hash) {
@@ -45,9 +47,11 @@ PickCore::PickCore(const Parts& parts, const Profile& profile)
       sources_{parts.records,      parts.table,      &sessions_,
                parts.block_tokens, parts.blocks_min, profile.session_ttl_ms() / kTickMs} {}
 
-void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
-                    PickScratch& scratch, state::Counters& counters, PickResult& result) {
-  // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a share of.
+void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topology,
+                    std::uint64_t tick, PickScratch& scratch, state::Counters& counters,
+                    PickResult& result) {
+  // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a
+  // share of.
   PickRequest request = asked;
   if (request.keys.size() > parts_.blocks_max) request.keys = request.keys.first(parts_.blocks_max);
   result.count = 0;
@@ -91,7 +95,8 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   counters.add(abi::Counter::match_blocks, result.endpoints[0].match_blocks);
 }
 
-void PickCore::apply_filters(const PickContext& context, Candidates& candidates, ColumnSet produced) const {
+void PickCore::apply_filters(const PickContext& context, Candidates& candidates,
+                             ColumnSet produced) const {
   for (const Filter* filter : profile_->filters()) {
     if (candidates.count == 0) return;
     std::fill_n(candidates.keep(), candidates.count, std::uint8_t{1});
@@ -111,7 +116,8 @@ void PickCore::sum_scores(const PickContext& context, Candidates& candidates,
       counters.add(abi::Counter::plugin_failures);
       continue;
     }
-    // One NaN and the scorer is left out of this pick as a whole: half a scorer would bias the others.
+    // One NaN and the scorer is left out of this pick as a whole: half a scorer would bias the
+    // others.
     bool sound = true;
     for (std::size_t at = 0; at < candidates.count; ++at) sound &= !std::isnan(scores[at]);
     if (!sound) {
@@ -136,13 +142,15 @@ void PickCore::fill_result(const PickContext& context, const Ranking& ranking, b
     picked.generation = abi::LifeWord{candidates.lives()[at]}.generation();
     picked.stamp_floor = abi::LifeWord{candidates.lives()[at]}.floor();
     picked.match_blocks = candidates.match_blocks()[at];
-    picked.match_tokens = match_tokens_of(context.request, picked.match_blocks, parts_.block_tokens);
+    picked.match_tokens =
+        match_tokens_of(context.request, picked.match_blocks, parts_.block_tokens);
     picked.score = static_cast<float>(candidates.sums()[at]);
   }
   const auto matches = candidates.match_blocks();
   const std::uint32_t longest = *std::max_element(matches.begin(), matches.end());
   const std::size_t winner = ranking.order[0];
-  const bool session = profile_->session_ttl_ms() != 0 && candidates.column(Column::kSession)[winner] == 1.0F;
+  const bool session =
+      profile_->session_ttl_ms() != 0 && candidates.column(Column::kSession)[winner] == 1.0F;
   if (least_bad) {
     result.reason = abi::Reason::kFallback;
   } else if (candidates.count == 1) {
@@ -154,7 +162,8 @@ void PickCore::fill_result(const PickContext& context, const Ranking& ranking, b
   } else if (ranking.ties > 1) {
     result.reason = abi::Reason::kTie;
   } else {
-    result.reason = longest != 0 && matches[winner] == longest ? abi::Reason::kPrefix : abi::Reason::kScore;
+    result.reason =
+        longest != 0 && matches[winner] == longest ? abi::Reason::kPrefix : abi::Reason::kScore;
   }
 }
 
@@ -193,8 +202,8 @@ void PickCore::remember(const PickRequest& request, const PickResult& result, st
   }
   if (!request.adapter.empty()) {
     abi::EndpointRecord& record = parts_.records[id];
-    // An engine that was replaced since the pick has loaded nothing. One that is replaced between this
-    // look and the store gets one adapter too many, and a pick too much for it, at worst.
+    // An engine that was replaced since the pick has loaded nothing. One that is replaced between
+    // this look and the store gets one adapter too many, and a pick too much for it, at worst.
     const abi::LifeWord life{record.life.load(std::memory_order_acquire)};
     if (life.generation() != winner.generation) return;
     remember_adapter(record,

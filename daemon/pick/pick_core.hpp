@@ -1,7 +1,7 @@
 // The pick core: a request in, endpoints out, the load reserved in the same step.
 //
-// No I/O, no clock, no allocation, no lock: the daemon, the simulator, the benchmarks and the tests run
-// this code. pick() and remember() are called by any worker, each with scratch of its own.
+// No I/O, no clock, no allocation, no lock: the daemon, the simulator, the benchmarks and the tests
+// run this code. pick() and remember() are called by any worker, each with scratch of its own.
 #pragma once
 
 #include <bitset>
@@ -43,8 +43,8 @@ class PickCore {
   // `profile` outlives the core.
   PickCore(const Parts& parts, const Profile& profile);
 
-  // Decides and reserves. `tick` was read before the call: what a reset does meanwhile lies above it.
-  // Result pointers live as long as `topology`.
+  // Decides and reserves. `tick` was read before the call: what a reset does meanwhile lies above
+  // it. Result pointers live as long as `topology`.
   void pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
             PickScratch& scratch, state::Counters& counters, PickResult& result);
 
@@ -56,7 +56,8 @@ class PickCore {
 
  private:
   void apply_filters(const PickContext& context, Candidates& candidates, ColumnSet produced) const;
-  void sum_scores(const PickContext& context, Candidates& candidates, state::Counters& counters) const;
+  void sum_scores(const PickContext& context, Candidates& candidates,
+                  state::Counters& counters) const;
   void fill_result(const PickContext& context, const Ranking& ranking, bool least_bad,
                    PickResult& result) const;
   void reserve(const PickRequest& request, std::uint64_t tick, state::Counters& counters,

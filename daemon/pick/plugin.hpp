@@ -1,5 +1,5 @@
-// What a plugin is. A new one is a class of its own in scorers/, filters/ or pickers/ and one line in
-// plugins.def: type, columns it reads, words for the documents, how it is made.
+// What a plugin is. A new one is a class of its own in scorers/, filters/ or pickers/ and one line
+// in plugins.def: type, columns it reads, words for the documents, how it is made.
 //
 // Plugins are shared by all workers: after they are made nothing in them changes but atomics.
 #pragma once
@@ -40,8 +40,8 @@ class Plugin {
 
 class Scorer : public Plugin {
  public:
-  // Writes a score per candidate; what is outside 0..1 is clamped, NaN is left out and counted. `scores`
-  // holds kNoScore everywhere at the call. False: it failed, and is left out of this pick.
+  // Writes a score per candidate; what is outside 0..1 is clamped, NaN is left out and counted.
+  // `scores` holds kNoScore everywhere at the call. False: it failed, and is left out of this pick.
   virtual bool score(const PickContext& context, std::span<float> scores) const = 0;
 };
 
@@ -70,9 +70,9 @@ enum class PluginKind : std::uint8_t { kScorer, kFilter, kPicker };
 struct PluginInfo {
   std::string_view type;
   PluginKind kind;
-  ColumnSet columns;          // that it reads
-  std::string_view summary;   // one sentence for the documents
-  std::string_view formula;   // how a score comes about, with its source
+  ColumnSet columns;         // that it reads
+  std::string_view summary;  // one sentence for the documents
+  std::string_view formula;  // how a score comes about, with its source
   std::unique_ptr<Plugin> (*make)(config::ParameterReader& parameters);
 };
 

@@ -25,19 +25,20 @@ void produce_match(const Inputs& in) {
   const auto blocks = in.candidates.match_blocks();
   const std::span<const std::uint16_t> ids(in.candidates.ids(), in.candidates.count);
   const std::span<const std::uint64_t> lives(in.candidates.lives(), in.candidates.count);
-  in.sources.table->match(keys, static_cast<std::uint32_t>(in.tick) & abi::kStampMask, ids, lives, blocks,
-                          in.scratch);
+  in.sources.table->match(keys, static_cast<std::uint32_t>(in.tick) & abi::kStampMask, ids, lives,
+                          blocks, in.scratch);
   const auto column = in.candidates.column(Column::kMatchBlocks);
   const auto uncached = in.candidates.column(Column::kUncachedTokens);
   for (std::size_t at = 0; at < blocks.size(); ++at) {
     if (blocks[at] < in.sources.blocks_min) blocks[at] = 0;  // too short to count
     column[at] = static_cast<float>(blocks[at]);
-    uncached[at] = static_cast<float>(in.request.prompt_tokens -
-                                      match_tokens_of(in.request, blocks[at], in.sources.block_tokens));
+    uncached[at] =
+        static_cast<float>(in.request.prompt_tokens -
+                           match_tokens_of(in.request, blocks[at], in.sources.block_tokens));
   }
 }
 
-void produce_count(const Inputs& in, Column column, const abi::Word abi::EndpointRecord::* word) {
+void produce_count(const Inputs& in, Column column, const abi::Word abi::EndpointRecord::*word) {
   const auto values = in.candidates.column(column);
   for (std::size_t at = 0; at < values.size(); ++at) {
     // Partner: change_count() of all workers; a count of another generation is nobody's load.
@@ -47,7 +48,7 @@ void produce_count(const Inputs& in, Column column, const abi::Word abi::Endpoin
   }
 }
 
-void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::* word,
+void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::*word,
                   float scale) {
   const auto values = in.candidates.column(column);
   for (std::size_t at = 0; at < values.size(); ++at) {
@@ -57,20 +58,20 @@ void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::Endp
 }
 
 bool listed(const abi::HalfWord (&adapters)[abi::kEndpointAdaptersMax], std::uint32_t hash) {
-  return std::any_of(std::begin(adapters), std::end(adapters), [hash](const abi::HalfWord& adapter) {
-    return adapter.load(std::memory_order_relaxed) == hash;
-  });
+  return std::any_of(std::begin(adapters), std::end(adapters),
+                     [hash](const abi::HalfWord& adapter) {
+                       return adapter.load(std::memory_order_relaxed) == hash;
+                     });
 }
 
 std::uint32_t count_listed(const abi::HalfWord (&adapters)[abi::kEndpointAdaptersMax]) {
-  return static_cast<std::uint32_t>(
-      std::count_if(std::begin(adapters), std::end(adapters), [](const abi::HalfWord& adapter) {
-        return adapter.load(std::memory_order_relaxed) != 0;
-      }));
+  return static_cast<std::uint32_t>(std::count_if(
+      std::begin(adapters), std::end(adapters),
+      [](const abi::HalfWord& adapter) { return adapter.load(std::memory_order_relaxed) != 0; }));
 }
 
-// The scores of the Endpoint Picker's lora-affinity-scorer. An adapter that we sent there before counts as
-// loaded although an idle engine does not list it any more.
+// The scores of the Endpoint Picker's lora-affinity-scorer. An adapter that we sent there before
+// counts as loaded although an idle engine does not list it any more.
 float adapter_value(const abi::EndpointRecord& record, std::uint32_t hash) {
   const std::uint32_t room = record.adapters_max.load(std::memory_order_relaxed);
   const std::uint32_t active = count_listed(record.adapters_active);
@@ -97,7 +98,8 @@ void produce_session(const Inputs& in) {
   if (in.request.session.empty()) return;
   const std::uint32_t endpoint = in.sources.sessions->find(
       in.request.session, in.tick, in.sources.session_ttl_ticks, [&in](std::uint32_t id) {
-        return abi::LifeWord{in.sources.records[id].life.load(std::memory_order_relaxed)}.generation();
+        return abi::LifeWord{in.sources.records[id].life.load(std::memory_order_relaxed)}
+            .generation();
       });
   for (std::size_t at = 0; at < values.size(); ++at) {
     if (endpoint != 0 && in.candidates.ids()[at] == endpoint) values[at] = 1.0F;
@@ -120,11 +122,17 @@ const Producer kProducers[] = {
        produce_count(in, Column::kInflightTokens, &abi::EndpointRecord::inflight_tokens);
      }},
     {column_bit(Column::kWaiting),
-     [](const Inputs& in) { produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F); }},
+     [](const Inputs& in) {
+       produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F);
+     }},
     {column_bit(Column::kRunning),
-     [](const Inputs& in) { produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F); }},
+     [](const Inputs& in) {
+       produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F);
+     }},
     {column_bit(Column::kKvUse),
-     [](const Inputs& in) { produce_told(in, Column::kKvUse, &abi::EndpointRecord::kv_use_ppm, 1e-6F); }},
+     [](const Inputs& in) {
+       produce_told(in, Column::kKvUse, &abi::EndpointRecord::kv_use_ppm, 1e-6F);
+     }},
     {column_bit(Column::kAdapter), produce_adapter},
     {column_bit(Column::kSession), produce_session},
 };

@@ -17,8 +17,9 @@ std::vector<std::string> known_types() {
 
 const config::PluginConfig* find_config(const std::vector<config::PluginConfig>& plugins,
                                         const std::string& name) {
-  const auto at = std::find_if(plugins.begin(), plugins.end(),
-                               [&name](const config::PluginConfig& plugin) { return plugin.name == name; });
+  const auto at =
+      std::find_if(plugins.begin(), plugins.end(),
+                   [&name](const config::PluginConfig& plugin) { return plugin.name == name; });
   return at == plugins.end() ? nullptr : &*at;
 }
 
@@ -31,7 +32,9 @@ void Profile::use(const PluginInfo& info, Plugin& plugin, double weight) {
       filters_.push_back(&dynamic_cast<const Filter&>(plugin));
       filter_columns_ |= info.columns;
       break;
-    case PluginKind::kScorer: scorers_.push_back({&dynamic_cast<const Scorer&>(plugin), weight}); break;
+    case PluginKind::kScorer:
+      scorers_.push_back({&dynamic_cast<const Scorer&>(plugin), weight});
+      break;
     case PluginKind::kPicker: picker_ = &dynamic_cast<Picker&>(plugin); break;
   }
   if (const auto* session = dynamic_cast<const SessionTtl*>(&plugin); session != nullptr) {
@@ -48,7 +51,8 @@ std::unique_ptr<const Profile> Profile::make(const config::ProfileConfig& profil
   for (const config::PluginUse& use : profile.plugins) {
     const config::PluginConfig* plugin_config = find_config(plugins, use.plugin_ref);
     if (plugin_config == nullptr) {
-      errors.add(use.place, "pluginRef", "there is no plugin named " + config::shown(use.plugin_ref));
+      errors.add(use.place, "pluginRef",
+                 "there is no plugin named " + config::shown(use.plugin_ref));
       continue;
     }
     const PluginInfo* info = find_plugin(plugin_config->type);

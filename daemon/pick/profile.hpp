@@ -1,5 +1,5 @@
-// A profile: filters in order, weighted scorers, one picker. Made from the scheduling configuration,
-// never changed afterwards, shared by all workers.
+// A profile: filters in order, weighted scorers, one picker. Made from the scheduling
+// configuration, never changed afterwards, shared by all workers.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,9 @@ class Profile {
   Picker& picker() const { return *picker_; }
   ColumnSet filter_columns() const { return filter_columns_; }
   ColumnSet columns() const { return columns_; }
-  std::uint64_t session_ttl_ms() const { return session_ttl_ms_; }  // 0: sessions are not remembered
+  std::uint64_t session_ttl_ms() const {
+    return session_ttl_ms_;
+  }  // 0: sessions are not remembered
 
  private:
   friend class ProfileAccess;  // of the tests: scorers that no configuration names

@@ -15,8 +15,8 @@ struct Attribute {
 };
 
 struct PickRequest {
-  std::span<const std::uint64_t> keys;  // the prefix chain, root's first child first
-  std::uint32_t prompt_tokens = 0;      // of the whole prompt; the keys may cover less
+  std::span<const std::uint64_t> keys;       // the prefix chain, root's first child first
+  std::uint32_t prompt_tokens = 0;           // of the whole prompt; the keys may cover less
   std::uint32_t expected_output_tokens = 0;  // 0: unknown
   float slo_ttft_ms = 0;                     // 0: none
   float slo_itl_ms = 0;                      // 0: none

@@ -14,7 +14,8 @@ struct TopologyEndpoint;
 namespace pickd::pick {
 
 struct PickedEndpoint {
-  const endpoints::TopologyEndpoint* endpoint = nullptr;  // lives as long as the topology of the pick
+  const endpoints::TopologyEndpoint* endpoint =
+      nullptr;  // lives as long as the topology of the pick
   std::uint32_t generation = 0;
   std::uint32_t stamp_floor = 0;  // of the generation seen: stamps for it may not lie below
   std::uint32_t match_blocks = 0;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kDefaultProfile = "default";
 
-base::Result<std::unique_ptr<const Profile>> make_first(const config::SchedulingConfig& scheduling) {
+base::Result<std::unique_ptr<const Profile>> make_first(
+    const config::SchedulingConfig& scheduling) {
   config::Errors errors;
   if (scheduling.profiles.size() > 1) {
     errors.add(scheduling.profiles[1].place, "schedulingProfiles",
@@ -21,7 +22,8 @@ base::Result<std::unique_ptr<const Profile>> make_first(const config::Scheduling
 
 }  // namespace
 
-base::Result<std::unique_ptr<const Profile>> make_profile(const config::SchedulingConfig& scheduling) {
+base::Result<std::unique_ptr<const Profile>> make_profile(
+    const config::SchedulingConfig& scheduling) {
   if (scheduling.profile.empty() && !scheduling.profiles.empty()) return make_first(scheduling);
   const std::string_view name = scheduling.profile.empty() ? kDefaultProfile : scheduling.profile;
   const BuiltinProfile* builtin = find_builtin_profile(name);

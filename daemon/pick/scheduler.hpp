@@ -8,8 +8,9 @@
 
 namespace pickd::pick {
 
-// The profile in force: the named built-in one, the configured one, or the default. The error's text lists
-// everything that is wrong, a line each.
-base::Result<std::unique_ptr<const Profile>> make_profile(const config::SchedulingConfig& scheduling);
+// The profile in force: the named built-in one, the configured one, or the default. The error's
+// text lists everything that is wrong, a line each.
+base::Result<std::unique_ptr<const Profile>> make_profile(
+    const config::SchedulingConfig& scheduling);
 
 }  // namespace pickd::pick

@@ -1,5 +1,5 @@
-// Sessions: which endpoint served a session last. A fixed table of single words, shared by all workers;
-// when a line is full the oldest session of it is forgotten.
+// Sessions: which endpoint served a session last. A fixed table of single words, shared by all
+// workers; when a line is full the oldest session of it is forgotten.
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,8 @@ double share_after(std::int64_t tick, std::int64_t width, std::int64_t horizon) 
 
 }  // namespace
 
-void EndpointAges::add(std::uint32_t stamp, std::uint32_t now, std::int32_t delta, std::int32_t passed) {
+void EndpointAges::add(std::uint32_t stamp, std::uint32_t now, std::int32_t delta,
+                       std::int32_t passed) {
   for_each_age_bucket(stamp, now, [&](std::uint32_t bucket) {
     counted_[bucket].fetch_add(delta, std::memory_order_relaxed);
     if (passed != 0) moved_[bucket].fetch_add(passed, std::memory_order_relaxed);
@@ -54,8 +55,7 @@ void EndpointAges::add(std::uint32_t stamp, std::uint32_t now, std::int32_t delt
 void EndpointAges::turn(std::int64_t now) {
   for (std::uint32_t level = 0; level < kAgeLevels; ++level) {
     const std::int64_t width = width_of(level);
-    const std::int64_t first =
-        turned_ < 0 ? 0 : turned_ / width + age_ahead_buckets(level) + 1;
+    const std::int64_t first = turned_ < 0 ? 0 : turned_ / width + age_ahead_buckets(level) + 1;
     const std::int64_t last = now / width + age_ahead_buckets(level);
     const std::int64_t from = turned_ < 0 ? last + 1 : std::max(first, last - kAgeBuckets + 1);
     for (std::int64_t bucket = from; bucket <= last; ++bucket) {
@@ -84,7 +84,8 @@ std::uint64_t EndpointAges::end_pass() {
     }
   }
   for (std::size_t bucket = 0; bucket < seen_.size(); ++bucket) {
-    const std::int32_t truth = seen_[bucket] + moved_[bucket].exchange(0, std::memory_order_relaxed);
+    const std::int32_t truth =
+        seen_[bucket] + moved_[bucket].exchange(0, std::memory_order_relaxed);
     seen_[bucket] = 0;
     // Only this thread sets; stampers add meanwhile, so the difference is added, not the value stored.
     const std::int32_t error = truth - counted_[bucket].load(std::memory_order_relaxed);

@@ -59,21 +59,24 @@ class EndpointAges {
   void add(std::uint32_t stamp, std::uint32_t now, std::int32_t delta, std::int32_t passed);
 
   // ---- Maintenance thread only ----
-  void turn(std::int64_t now);             // empties the buckets whose time has come
+  void turn(std::int64_t now);                        // empties the buckets whose time has come
   void saw(std::uint32_t stamp, std::uint32_t age) {  // in the running pass
     std::uint32_t level = 0;
     for (std::uint32_t finer = 0; finer + 1 < kAgeLevels; ++finer) {
-      level += age >= age_reach_buckets(finer) << (finer * kAgeLevelBits);  // no branch: ages are random
+      level += age >= age_reach_buckets(finer)
+                          << (finer * kAgeLevelBits);  // no branch: ages are random
     }
     ++seen_[age_bucket(level, stamp)];
   }
-  std::uint64_t end_pass();                // the pass's counts become the truth; how many it saw
-  void add_to(AgeCounts& counts) const;    // adds what is believed to `counts`
+  std::uint64_t end_pass();              // the pass's counts become the truth; how many it saw
+  void add_to(AgeCounts& counts) const;  // adds what is believed to `counts`
   // Words that were stamped since the last call: so many may have come to life at most. True in
   // `corrected`: a pass ended since, count anew.
   std::uint32_t take_stamped(bool& corrected) {
     corrected |= std::exchange(corrected_, false);
-    return stamped_.load(std::memory_order_relaxed) == 0 ? 0 : stamped_.exchange(0, std::memory_order_relaxed);
+    return stamped_.load(std::memory_order_relaxed) == 0
+               ? 0
+               : stamped_.exchange(0, std::memory_order_relaxed);
   }
 
  private:
@@ -87,8 +90,8 @@ class EndpointAges {
 
 // A cut through an endpoint's ages.
 struct AgeCut {
-  std::int64_t tick;   // words before it go
-  double live;         // words at or after it
+  std::int64_t tick;  // words before it go
+  double live;        // words at or after it
 };
 
 // Words at or after `horizon`; a bucket that it cuts counts by the share that is left of it.
@@ -131,7 +134,9 @@ class Ages {
   // First line that the running pass of the sweep has not left behind. Relaxed: an error of a few lines
   // is an error of a few counts, until the next pass.
   std::uint64_t swept_lines() const { return swept_lines_.load(std::memory_order_relaxed); }
-  void set_swept_lines(std::uint64_t lines) { swept_lines_.store(lines, std::memory_order_relaxed); }
+  void set_swept_lines(std::uint64_t lines) {
+    swept_lines_.store(lines, std::memory_order_relaxed);
+  }
 
  private:
   struct Slot {

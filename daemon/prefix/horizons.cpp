@@ -23,7 +23,9 @@ constexpr std::int64_t kMarkerTicksMin = 4096;
 constexpr std::uint32_t kFloorAgeTicks = 1U << 18;
 
 // What is kept of a capacity: counts inside a bucket that a cut divides are estimates, hence 0.2 % less.
-double capacity_kept(std::uint64_t capacity) { return static_cast<double>(capacity - capacity / 500); }
+double capacity_kept(std::uint64_t capacity) {
+  return static_cast<double>(capacity - capacity / 500);
+}
 
 }  // namespace
 
@@ -57,8 +59,8 @@ std::int64_t Horizons::counted_from(abi::LifeWord life) const {
 
 void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end) {
   now_ = static_cast<std::int64_t>(now_tick);
-  ttl_ = static_cast<std::int64_t>(
-      ttl_ticks == 0 || ttl_ticks > kTtlTicksMax ? kTtlTicksMax : ttl_ticks);
+  ttl_ = static_cast<std::int64_t>(ttl_ticks == 0 || ttl_ticks > kTtlTicksMax ? kTtlTicksMax
+                                                                              : ttl_ticks);
   if (ids_end == 0 || ids_end > parts_.endpoint_ids) ids_end = parts_.endpoint_ids;
 
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
@@ -92,7 +94,8 @@ double Horizons::look_at(std::uint32_t endpoint) {
     ages->turn(now_);
     entry.live += ages->take_stamped(must_count);
   }
-  const std::uint64_t capacity = parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
+  const std::uint64_t capacity =
+      parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
   if (capacity != 0 && entry.live > capacity_kept(capacity)) must_count = true;
   return must_count ? count(endpoint) : entry.live;
 }
@@ -101,7 +104,8 @@ double Horizons::count(std::uint32_t endpoint) {
   Endpoint& entry = endpoints_[endpoint];
   const EndpointAges* kinds[] = {ages_.existing(endpoint, false), ages_.existing(endpoint, true)};
   if (kinds[0] == nullptr && kinds[1] == nullptr) return 0;
-  const std::uint64_t capacity = parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
+  const std::uint64_t capacity =
+      parts_.records[endpoint].capacity_blocks.load(std::memory_order_relaxed);
   entry.fresh = true;
   AgeCounts assumed{};
   AgeCounts confirmed{};
@@ -109,7 +113,8 @@ double Horizons::count(std::uint32_t endpoint) {
   if (kinds[1] != nullptr) kinds[1]->add_to(confirmed);
 
   if (endpoint == abi::kMarkerEndpoint) {
-    const auto global = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
+    const auto global =
+        static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
     entry.counted_from = global;
     entry.live = count_live(assumed, now_, global);
     return entry.live;
@@ -166,16 +171,20 @@ void Horizons::recount() {
 
 void Horizons::raise(std::uint32_t endpoint) {
   const auto now = static_cast<std::uint32_t>(now_) & abi::kStampMask;
-  const auto stamp = [](std::int64_t tick) { return static_cast<std::uint32_t>(tick) & abi::kStampMask; };
+  const auto stamp = [](std::int64_t tick) {
+    return static_cast<std::uint32_t>(tick) & abi::kStampMask;
+  };
 
   if (endpoint == abi::kMarkerEndpoint) {
     // Where there are confirmed words a marker may stand for one that is as old as the sweep lets it get.
     const std::int64_t oldest = confirmed_words_ ? static_cast<std::int64_t>(kTtlTicksMax)
                                                  : std::max(ttl_, kMarkerTicksMin);
-    const auto old = static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
+    const auto old =
+        static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
     const std::int64_t next = std::max({old, now_ - oldest, global_cut_});
     // Release: partner is the acquire of matchers and stampers.
-    if (next > old) parts_.global_horizon->store(static_cast<std::uint64_t>(next), std::memory_order_release);
+    if (next > old)
+      parts_.global_horizon->store(static_cast<std::uint64_t>(next), std::memory_order_release);
     return;
   }
 
@@ -186,7 +195,8 @@ void Horizons::raise(std::uint32_t endpoint) {
     const abi::LifeWord old{word.load(std::memory_order_acquire)};
     if (old.bits == 0) continue;  // never used
     std::uint32_t horizon = abi::newer_stamp(old.horizon(), old.floor(), now);
-    HorizonRule rule = horizon == old.horizon() && horizon != old.floor() ? entry.rule : HorizonRule::kFloor;
+    HorizonRule rule =
+        horizon == old.horizon() && horizon != old.floor() ? entry.rule : HorizonRule::kFloor;
     const auto consider = [&](std::int64_t tick, HorizonRule by) {
       // A cut of long ago says nothing any more, and its stamp would be taken for one of the future.
       if (tick < 0 || tick < now_ - static_cast<std::int64_t>(kTtlTicksMax)) return;
@@ -194,7 +204,8 @@ void Horizons::raise(std::uint32_t endpoint) {
       horizon = stamp(tick);
       rule = by;
     };
-    consider(now_ - (confirmed ? static_cast<std::int64_t>(kTtlTicksMax) : ttl_), HorizonRule::kTtl);
+    consider(now_ - (confirmed ? static_cast<std::int64_t>(kTtlTicksMax) : ttl_),
+             HorizonRule::kTtl);
     if (!confirmed) consider(entry.capacity_cut, HorizonRule::kCapacity);
     consider(global_cut_, HorizonRule::kGlobal);
     const bool floor_is_old = abi::stamp_age(old.floor(), now) > kFloorAgeTicks;

@@ -13,9 +13,10 @@
 
 namespace pickd::prefix {
 
-// The longest TTL: three quarters of the wrap, 10.9 hours. Dead words have another eighth (1.8 hours) to
-// be swept before their stamps would be taken for new ones.
-inline constexpr std::uint64_t kTtlTicksMax = 3ULL << (abi::kStampBits - 2);
+// The longest TTL: 12 hours. What is dead must be swept before its stamp would be taken for a new one, at
+// seven eighths of the wrap, 44 minutes later; so must a daemon that comes back after a longer time than
+// that (its longest TTL counted in) start with an empty table.
+inline constexpr std::uint64_t kTtlTicksMax = 12ULL * 3600 * 20;
 // Confirmed words and markers that get older than this are restamped by the sweep: half the wrap.
 inline constexpr std::uint32_t kRestampAgeTicks = 1U << (abi::kStampBits - 1);
 // They are restamped to points this far apart, so that each is written once in a while, not every pass.
@@ -26,7 +27,13 @@ inline constexpr double kLoadMax = 0.75;
 inline constexpr double kLoadCut = 0.74;
 
 // Which rule set a horizon.
-enum class HorizonRule : std::uint8_t { kNone = 0, kFloor = 1, kTtl = 2, kCapacity = 3, kGlobal = 4 };
+enum class HorizonRule : std::uint8_t {
+  kNone = 0,
+  kFloor = 1,
+  kTtl = 2,
+  kCapacity = 3,
+  kGlobal = 4
+};
 const char* horizon_rule_name(HorizonRule rule);
 
 class Horizons {
@@ -45,7 +52,9 @@ class Horizons {
   // What the last advance() believed. Between two counts of an endpoint (3 s) it is an upper bound: every
   // word that was stamped counts as one that came.
   double live_words() const { return live_total_; }
-  double load() const { return live_total_ / static_cast<double>(parts_.lines * abi::kWordsPerLine); }
+  double load() const {
+    return live_total_ / static_cast<double>(parts_.lines * abi::kWordsPerLine);
+  }
   double live_words(std::uint32_t endpoint) const { return endpoints_[endpoint].live; }
   HorizonRule rule(std::uint32_t endpoint) const { return endpoints_[endpoint].rule; }
   std::uint64_t global_cuts() const { return global_cuts_; }
@@ -59,9 +68,9 @@ class Horizons {
     double live = 0;
     std::int64_t counted_from = 0;            // full tick from which words count, at the last look
     std::int64_t confirmed_counted_from = 0;  // the same for confirmed words
-    std::int64_t capacity_cut = -1;       // full tick, -1 = none yet
+    std::int64_t capacity_cut = -1;           // full tick, -1 = none yet
     HorizonRule rule = HorizonRule::kNone;
-    bool fresh = false;                   // counted once; `live` is a bound from then on
+    bool fresh = false;  // counted once; `live` is a bound from then on
   };
 
   double look_at(std::uint32_t endpoint);

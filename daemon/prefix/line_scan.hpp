@@ -48,8 +48,10 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   const auto* b = reinterpret_cast<const __m128i*>(line_b);
   const __m128i tags[4] = {four_tags(a), four_tags(a + 2), four_tags(b), four_tags(b + 2)};
   const auto bits_of = [&tags](__m128i wanted) {
-    const __m128i in_a = _mm_packs_epi32(_mm_cmpeq_epi32(tags[0], wanted), _mm_cmpeq_epi32(tags[1], wanted));
-    const __m128i in_b = _mm_packs_epi32(_mm_cmpeq_epi32(tags[2], wanted), _mm_cmpeq_epi32(tags[3], wanted));
+    const __m128i in_a =
+        _mm_packs_epi32(_mm_cmpeq_epi32(tags[0], wanted), _mm_cmpeq_epi32(tags[1], wanted));
+    const __m128i in_b =
+        _mm_packs_epi32(_mm_cmpeq_epi32(tags[2], wanted), _mm_cmpeq_epi32(tags[3], wanted));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(in_a, in_b)));
   };
   return {bits_of(_mm_set1_epi32(static_cast<int>(tag))), bits_of(_mm_setzero_si128())};
@@ -59,7 +61,9 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
 PICKD_INLINE std::uint32_t occupied_words(WordRef line) {
   const auto* from = reinterpret_cast<const __m128i*>(line);
   const __m128i zero = _mm_setzero_si128();
-  const auto halves_zero = [from, zero](int at) { return _mm_cmpeq_epi32(_mm_load_si128(from + at), zero); };
+  const auto halves_zero = [from, zero](int at) {
+    return _mm_cmpeq_epi32(_mm_load_si128(from + at), zero);
+  };
   const __m128i low = _mm_packs_epi32(halves_zero(0), halves_zero(1));
   const __m128i high = _mm_packs_epi32(halves_zero(2), halves_zero(3));
   const auto zeros = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
@@ -80,7 +84,8 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   PlaceScan scan{0, 0};
   for (std::uint32_t i = 0; i < kWordsPerPlace; ++i) {
     const WordRef line = i < abi::kWordsPerLine ? line_a : line_b;
-    const std::uint64_t found = line[i % abi::kWordsPerLine].load(std::memory_order_relaxed) >> kTagShift;
+    const std::uint64_t found =
+        line[i % abi::kWordsPerLine].load(std::memory_order_relaxed) >> kTagShift;
     scan.tagged |= static_cast<std::uint32_t>(found == tag) << i;
     scan.empty |= static_cast<std::uint32_t>(found == 0) << i;
   }

@@ -14,7 +14,7 @@
 namespace pickd::prefix {
 namespace {
 
-constexpr std::uint32_t kLadderMax = 12;    // 1 + 4 + 16 + ... > kKeysMax
+constexpr std::uint32_t kLadderMax = 12;     // 1 + 4 + 16 + ... > kKeysMax
 constexpr std::uint32_t kIntervalsMax = 48;  // ladder steps plus one for each halving of kKeysMax
 
 template <std::size_t kWords>
@@ -46,7 +46,8 @@ struct CandidateSet {
   void for_each(Visit&& visit) const {
     for (std::size_t i = 0; i < kWords; ++i) {
       for (std::uint64_t rest = words[i]; rest != 0; rest &= rest - 1) {
-        visit(static_cast<std::uint32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest))));
+        visit(
+            static_cast<std::uint32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest))));
       }
     }
   }
@@ -165,8 +166,10 @@ class Matcher {
       const std::uint32_t middle = low + (high - low) / 2;
       prefetch_key(low + (middle - low) / 2);
       if (middle + 1 < high) prefetch_key(middle + 1 + (high - middle - 1) / 2);
-      if (has_marker(middle)) low = middle + 1;
-      else high = middle;
+      if (has_marker(middle))
+        low = middle + 1;
+      else
+        high = middle;
     }
     return low;
   }
@@ -188,7 +191,8 @@ class Matcher {
   }
 
   // Adds the holders among `set` of a key whose words these are. True when a live marker is among them.
-  PICKD_INLINE bool collect(WordRef line_a, WordRef line_b, std::uint64_t tag, const Set& set, Set& held) {
+  PICKD_INLINE bool collect(WordRef line_a, WordRef line_b, std::uint64_t tag, const Set& set,
+                            Set& held) {
     std::uint32_t tagged = scan_place(line_a, line_b, tag).tagged;
     bool marked = false;
     for (; tagged != 0; tagged &= tagged - 1) {
@@ -211,7 +215,8 @@ class Matcher {
   PICKD_INLINE LiveRange range_of(std::uint32_t at, std::uint32_t endpoint, abi::Tier tier) const {
     if (tier == abi::Tier::kAssumed) return scratch_.assumed[at];
     // Acquire: a reset that this pick's life word shows was stored after the confirmed floor.
-    return live_range({parts_.records[endpoint].confirmed_life.load(std::memory_order_acquire)}, now_);
+    return live_range({parts_.records[endpoint].confirmed_life.load(std::memory_order_acquire)},
+                      now_);
   }
 
   Set holders(std::uint32_t at, const Set& set) {
@@ -307,9 +312,12 @@ void with_matcher(const TableParts& parts, std::span<const std::uint64_t> keys, 
     Matcher<kWords> matcher(parts, keys, now, ids, lives, blocks, scratch);
     run(matcher);
   };
-  if (ids.size() <= 64) start.template operator()<1>();
-  else if (ids.size() <= 512) start.template operator()<8>();
-  else start.template operator()<64>();
+  if (ids.size() <= 64)
+    start.template operator()<1>();
+  else if (ids.size() <= 512)
+    start.template operator()<8>();
+  else
+    start.template operator()<64>();
 }
 
 }  // namespace
@@ -322,7 +330,8 @@ void PrefixTable::match(std::span<const std::uint64_t> keys, std::uint32_t now_s
 }
 
 void PrefixTable::match_exact(std::span<const std::uint64_t> keys, std::uint32_t now_stamp,
-                              std::span<const std::uint16_t> ids, std::span<const std::uint64_t> lives,
+                              std::span<const std::uint16_t> ids,
+                              std::span<const std::uint64_t> lives,
                               std::span<std::uint32_t> match_blocks, MatchScratch& scratch) const {
   with_matcher(parts_, keys, now_stamp, ids, lives, match_blocks, scratch,
                [](auto& matcher) { matcher.look_at_all(); });

@@ -23,8 +23,9 @@ struct MatchScratch {
   };
   static constexpr std::size_t kGroups = abi::kEndpointIdsMax / abi::kEndpointGroupSize;
 
-  std::array<std::uint16_t, abi::kEndpointIdsMax> position{};  // of an endpoint id among the candidates
-  std::array<LiveRange, abi::kEndpointIdsMax> assumed{};       // by position
+  std::array<std::uint16_t, abi::kEndpointIdsMax>
+      position{};                                         // of an endpoint id among the candidates
+  std::array<LiveRange, abi::kEndpointIdsMax> assumed{};  // by position
   std::array<std::uint32_t, kGroups> group_turn{};  // last look that put the group on the list
   std::array<Group, kGroups> groups{};
   std::uint32_t turn = 0;

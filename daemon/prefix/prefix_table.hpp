@@ -27,13 +27,14 @@ struct TableParts {
   abi::EndpointRecord* records = nullptr;       // by endpoint id
   std::uint32_t endpoint_ids = 0;               // records, id 0 included; at most kEndpointIdsMax
   std::atomic<std::uint64_t>* global_horizon = nullptr;  // full-width tick; what markers live by
-  std::uint32_t hot_holders = 10;  // live holders in the home lines from which a block is hot; 0 = never
+  std::uint32_t hot_holders =
+      10;  // live holders in the home lines from which a block is hot; 0 = never
 };
 
 struct StampOutcome {
-  std::uint32_t inserted = 0;  // words that are new
-  std::uint32_t touched = 0;   // words that were there (a dead one of this endpoint included)
-  std::uint32_t replaced = 0;  // of the inserted: those that took a live word's place
+  std::uint32_t inserted = 0;     // words that are new
+  std::uint32_t touched = 0;      // words that were there (a dead one of this endpoint included)
+  std::uint32_t replaced = 0;     // of the inserted: those that took a live word's place
   std::uint32_t hot_markers = 0;  // blocks that became hot
 
   StampOutcome& operator+=(const StampOutcome& other) {
@@ -55,7 +56,8 @@ constexpr std::uint32_t stamp_at(std::uint64_t tick, abi::LifeWord seen) {
 class PrefixTable {
  public:
   // `ages` learns what stamp() and remove() change; null in readers and where no capacity is kept.
-  explicit PrefixTable(const TableParts& parts, Ages* ages = nullptr) : parts_(parts), ages_(ages) {}
+  explicit PrefixTable(const TableParts& parts, Ages* ages = nullptr)
+      : parts_(parts), ages_(ages) {}
 
   // For each candidate the number of leading keys that it holds, by gallop and bisection on sets of
   // candidates: about 8 to 16 looks for any length. Exact while each candidate's keys have no hole; a
@@ -80,8 +82,8 @@ class PrefixTable {
   // dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a live
   // confirmed word an assumed one; a confirmed tier always takes over. Nothing happens for an id out of
   // range and for a stamp older than the endpoint's horizon.
-  StampOutcome stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint, std::uint32_t stamp,
-                     abi::Tier tier, std::uint32_t now_stamp);
+  StampOutcome stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
+                     std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp);
 
   // Takes every copy of (key, endpoint) out; returns how many there were, dead ones included.
   std::uint32_t remove(std::uint64_t key, std::uint32_t endpoint, std::uint32_t now_stamp);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "daemon/prefix/age_run.hpp"
 #include "daemon/prefix/line_scan.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 
@@ -16,75 +17,14 @@ static_assert(kAhead < kPlaces && std::has_single_bit(kPlaces));
 // loses this often is given up: a block less, never a worker that hangs.
 constexpr std::uint32_t kAttemptsMax = 64;
 
-// Tells the ages what changed, once for each run of words that had the same stamp before.
-class AgeRun {
- public:
-  AgeRun(Ages* ages, std::uint32_t endpoint, bool confirmed, std::uint32_t now)
-      : ages_(ages), endpoint_(endpoint), confirmed_(confirmed), now_(now),
-        swept_lines_(ages != nullptr ? ages->swept_lines() : 0) {}
-
-  // The same endpoint's, for words that end up confirmed (or not) unlike the rest.
-  AgeRun alone(bool confirmed) const { return AgeRun(ages_, endpoint_, confirmed, now_); }
-
-  bool passed(std::uint64_t line) const { return line < swept_lines_; }
-
-  void came(std::uint64_t line) {
-    ++new_;
-    new_passed_ += passed(line);
-  }
-  void moved(abi::PrefixWord from, std::uint64_t line) {
-    const bool was_confirmed = from.tier() != abi::Tier::kAssumed;
-    if (from.stamp() != old_stamp_ || was_confirmed != old_confirmed_) {
-      flush_old();
-      old_stamp_ = from.stamp();
-      old_confirmed_ = was_confirmed;
-    }
-    ++old_;
-    old_passed_ += passed(line);
-    came(line);
-  }
-  void finish(std::uint32_t stamp) {
-    flush_old();
-    if (ages_ == nullptr || new_ == 0) return;
-    if (EndpointAges* ages = ages_->find(endpoint_, confirmed_)) ages->add(stamp, now_, new_, new_passed_);
-    new_ = 0;
-    new_passed_ = 0;
-  }
-  // A live word of any endpoint is gone.
-  void gone(abi::PrefixWord word, std::uint64_t line) const {
-    if (ages_ == nullptr || word.endpoint() >= ages_->endpoint_ids()) return;
-    EndpointAges* ages = ages_->find(word.endpoint(), word.tier() != abi::Tier::kAssumed);
-    if (ages != nullptr) ages->add(word.stamp(), now_, -1, passed(line) ? -1 : 0);
-  }
-
- private:
-  void flush_old() {
-    if (old_ != 0 && ages_ != nullptr) {
-      EndpointAges* ages = ages_->find(endpoint_, old_confirmed_);
-      if (ages != nullptr) ages->add(old_stamp_, now_, -old_, -old_passed_);
-    }
-    old_ = 0;
-    old_passed_ = 0;
-  }
-
-  Ages* ages_;
-  std::uint32_t endpoint_;
-  bool confirmed_;
-  std::uint32_t now_;
-  std::uint64_t swept_lines_;
-  std::uint32_t old_stamp_ = 0;
-  bool old_confirmed_ = false;
-  std::int32_t old_ = 0;
-  std::int32_t old_passed_ = 0;
-  std::int32_t new_ = 0;
-  std::int32_t new_passed_ = 0;
-};
-
 class Stamper {
  public:
-  Stamper(const TableParts& parts, Ages* ages, std::uint32_t endpoint, std::uint32_t stamp, abi::Tier tier,
-          std::uint32_t now)
-      : parts_(parts), endpoint_(endpoint), stamp_(stamp & abi::kStampMask), tier_(tier),
+  Stamper(const TableParts& parts, Ages* ages, std::uint32_t endpoint, std::uint32_t stamp,
+          abi::Tier tier, std::uint32_t now)
+      : parts_(parts),
+        endpoint_(endpoint),
+        stamp_(stamp & abi::kStampMask),
+        tier_(tier),
         now_(now & abi::kStampMask),
         // Never older than the horizon of a holder that it stands for; a floor that runs ahead of the
         // clock must not carry it out of the sight of readers.
@@ -156,9 +96,12 @@ class Stamper {
       const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
       const abi::PrefixWord word = word_at(place, at);
       if (word.tag() != place.tag) return false;
-      if (word.endpoint() == endpoint_) own = {at, word};
-      else if (word.endpoint() == abi::kMarkerEndpoint) marker = {at, word};
-      else ++holders;
+      if (word.endpoint() == endpoint_)
+        own = {at, word};
+      else if (word.endpoint() == abi::kMarkerEndpoint)
+        marker = {at, word};
+      else
+        ++holders;
     }
     const bool marked = marker.at != kNone && lives(marker.word);
     if (own.at != kNone) return (!marked || touch_marker(place, marker)) && touch(place, own);
@@ -204,7 +147,8 @@ class Stamper {
   }
 
   // The run adds words of one tier and this call's stamp; a word that stays otherwise is told alone.
-  void count_touch(abi::PrefixWord old, abi::Tier tier, std::uint32_t stamp, std::uint64_t at_line) {
+  void count_touch(abi::PrefixWord old, abi::Tier tier, std::uint32_t stamp,
+                   std::uint64_t at_line) {
     const bool same_class = (tier != abi::Tier::kAssumed) == (tier_ != abi::Tier::kAssumed);
     if (same_class && stamp == stamp_) {
       run_.moved(old, at_line);
@@ -216,11 +160,13 @@ class Stamper {
   }
 
   abi::PrefixWord marker_word(const abi::KeyPlace& place) const {
-    return abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint, marker_stamp_);
+    return abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint,
+                                 marker_stamp_);
   }
 
   bool touch_marker(const abi::KeyPlace& place, const Spot& marker) {
-    if (abi::newer_stamp(marker.word.stamp(), marker_stamp_, now_) == marker.word.stamp()) return true;
+    if (abi::newer_stamp(marker.word.stamp(), marker_stamp_, now_) == marker.word.stamp())
+      return true;
     if (!exchange(place, marker.at, marker.word, marker_word(place))) return false;
     marker_run_.moved(marker.word, line_of(place, marker.at));
     return true;
@@ -253,7 +199,8 @@ class Stamper {
     return insert_into_full(place, next);
   }
 
-  __attribute__((noinline)) bool insert_into_full(const abi::KeyPlace& place, abi::PrefixWord next) {
+  __attribute__((noinline)) bool insert_into_full(const abi::KeyPlace& place,
+                                                  abi::PrefixWord next) {
     const Choice choice = choose(place, 0);
     if (choice.spot.at == kNone) return true;
     if (!exchange(place, choice.spot.at, choice.spot.word, next)) return false;
@@ -299,7 +246,8 @@ class Stamper {
         continue;
       }
       const std::uint32_t age = abi::stamp_age(words[at].stamp(), now_);
-      if (words[at].endpoint() == abi::kMarkerEndpoint || (oldest != kNone && age <= oldest_age)) continue;
+      if (words[at].endpoint() == abi::kMarkerEndpoint || (oldest != kNone && age <= oldest_age))
+        continue;
       oldest = at;
       oldest_age = age;
     }
@@ -321,7 +269,8 @@ class Stamper {
     }
     if (endpoint >= parts_.endpoint_ids) return false;
     const abi::EndpointRecord& record = parts_.records[endpoint];
-    const abi::Word& life = word.tier() == abi::Tier::kAssumed ? record.life : record.confirmed_life;
+    const abi::Word& life =
+        word.tier() == abi::Tier::kAssumed ? record.life : record.confirmed_life;
     const abi::LifeWord rule{life.load(std::memory_order_acquire)};
     return !abi::stamp_is_forgotten(word.stamp(), rule.horizon(), now_);
   }
@@ -329,7 +278,8 @@ class Stamper {
   std::uint32_t live_holders(const abi::KeyPlace& place, std::uint32_t tagged) const {
     std::uint32_t live = 0;
     for (std::uint32_t rest = tagged; rest != 0; rest &= rest - 1) {
-      const abi::PrefixWord word = word_at(place, static_cast<std::uint32_t>(std::countr_zero(rest)));
+      const abi::PrefixWord word =
+          word_at(place, static_cast<std::uint32_t>(std::countr_zero(rest)));
       live += word.endpoint() != abi::kMarkerEndpoint && lives(word);
     }
     return live;
@@ -383,7 +333,8 @@ StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32
   return stamper.run(keys);
 }
 
-std::uint32_t PrefixTable::remove(std::uint64_t key, std::uint32_t endpoint, std::uint32_t now_stamp) {
+std::uint32_t PrefixTable::remove(std::uint64_t key, std::uint32_t endpoint,
+                                  std::uint32_t now_stamp) {
   if (endpoint == abi::kMarkerEndpoint || endpoint >= parts_.endpoint_ids) return 0;
   const AgeRun ages(ages_, endpoint, false, now_stamp & abi::kStampMask);
   std::uint32_t removed = remove_from(parts_, ages, key, endpoint);

@@ -21,8 +21,13 @@ constexpr std::uint32_t kNeverLives = abi::kStampMask + 1;  // words of endpoint
 }  // namespace
 
 Sweep::Sweep(const TableParts& parts, Ages& ages, Horizons& horizons)
-    : parts_(parts), ages_(ages), horizons_(horizons), limits_(kKinds, kNeverLives),
-      kinds_(kKinds, nullptr), needs_forward_(kKinds, 0), live_(abi::kEndpointIdsMax) {
+    : parts_(parts),
+      ages_(ages),
+      horizons_(horizons),
+      limits_(kKinds, kNeverLives),
+      kinds_(kKinds, nullptr),
+      needs_forward_(kKinds, 0),
+      live_(abi::kEndpointIdsMax) {
   std::fill(needs_forward_.begin() + abi::kEndpointIdsMax, needs_forward_.end(), 1);
 }
 
@@ -79,7 +84,8 @@ PICKD_INLINE void Sweep::sweep_line(std::atomic<std::uint64_t>* line) {
     std::atomic<std::uint64_t>& at = line[std::countr_zero(rest) / 2];
     abi::PrefixWord word{at.load(std::memory_order_relaxed)};
     const std::uint32_t kind =
-        word.endpoint() | (static_cast<std::uint32_t>(word.tier() != abi::Tier::kAssumed) << kKindBits);
+        word.endpoint() |
+        (static_cast<std::uint32_t>(word.tier() != abi::Tier::kAssumed) << kKindBits);
     if (((word.stamp() - oldest_) & abi::kStampMask) < limits_[kind]) {
       clear(at, word);
       continue;
@@ -105,7 +111,8 @@ PICKD_INLINE void Sweep::clear(std::atomic<std::uint64_t>& at, abi::PrefixWord w
 
 // Confirmed words, and the markers that may stand for them, have no TTL: they are restamped before half
 // a wrap, to a point of a fixed grid that is the same for a parent and its child, so their order is kept.
-__attribute__((noinline)) abi::PrefixWord Sweep::bring_forward(std::atomic<std::uint64_t>& at, abi::PrefixWord word) {
+__attribute__((noinline)) abi::PrefixWord Sweep::bring_forward(std::atomic<std::uint64_t>& at,
+                                                               abi::PrefixWord word) {
   if (abi::stamp_age(word.stamp(), now_) <= kRestampAgeTicks) return word;
   const std::int64_t grid = (now_tick_ - kRestampAgeTicks) / kRestampGridTicks * kRestampGridTicks;
   const auto stamp = static_cast<std::uint32_t>(grid) & abi::kStampMask;

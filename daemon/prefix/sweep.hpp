@@ -15,7 +15,8 @@
 
 namespace pickd::prefix {
 
-inline constexpr std::uint64_t kSweepPassTicksMax = abi::kAheadTicks / 2;  // 54 minutes
+inline constexpr std::uint64_t kSweepPassTicksMax = 20 * 60 * 20;  // 20 minutes
+static_assert(kTtlTicksMax + 2 * kSweepPassTicksMax < abi::kStampMask - abi::kAheadTicks);
 
 struct SweepOutcome {
   std::uint64_t looked = 0;     // words
@@ -26,13 +27,13 @@ struct SweepOutcome {
 
 // What the last whole pass saw.
 struct SweepTotals {
-  std::uint64_t words = 0;      // of the table
-  std::uint64_t live = 0;       // of endpoints
-  std::uint64_t confirmed = 0;  // of the live ones
-  std::uint64_t markers = 0;    // live: blocks that are hot
-  std::uint64_t dead = 0;       // cleared on the way
+  std::uint64_t words = 0;             // of the table
+  std::uint64_t live = 0;              // of endpoints
+  std::uint64_t confirmed = 0;         // of the live ones
+  std::uint64_t markers = 0;           // live: blocks that are hot
+  std::uint64_t dead = 0;              // cleared on the way
   std::uint32_t oldest_age_ticks = 0;  // of a live word
-  std::uint64_t passes = 0;     // since the start; 0 = the rest is not known yet
+  std::uint64_t passes = 0;            // since the start; 0 = the rest is not known yet
 };
 
 class Sweep {
@@ -64,14 +65,14 @@ class Sweep {
   // Of the running slice. By kind: endpoint, plus kEndpointIdsMax for confirmed words.
   std::int64_t now_tick_ = 0;
   std::uint32_t now_ = 0;
-  std::uint32_t oldest_ = 0;             // stamps are ordered by their distance from this one
-  std::vector<std::uint32_t> limits_;    // distance from which words of a kind live
-  std::vector<EndpointAges*> kinds_;     // null = not used
+  std::uint32_t oldest_ = 0;                 // stamps are ordered by their distance from this one
+  std::vector<std::uint32_t> limits_;        // distance from which words of a kind live
+  std::vector<EndpointAges*> kinds_;         // null = not used
   std::vector<std::uint8_t> needs_forward_;  // 1: words of the kind outlive the wrap
   std::uint32_t oldest_age_ = 0;
   SweepOutcome outcome_;
 
-  std::vector<std::uint64_t> live_;   // by endpoint, of the last pass
+  std::vector<std::uint64_t> live_;  // by endpoint, of the last pass
   SweepTotals running_;
   SweepTotals totals_;
 };

@@ -1,5 +1,6 @@
-// One daemon a socket, one daemon a state file: a lock file beside each, held as long as the process
-// lives. Not the state file itself: whoever holds a read-only descriptor of it could lock it.
+// One daemon a socket, one daemon a state file: a lock file beside each, held as long as the
+// process lives. Not the state file itself: whoever holds a read-only descriptor of it could lock
+// it.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace pickd::state {
 
-// Takes `<path>.lock` and writes the own pid into it. Fails with -EBUSY and names the pid that has it.
+// Takes `<path>.lock` and writes the own pid into it. Fails with -EBUSY and names the pid that has
+// it.
 base::Result<base::Fd> take_instance_lock(const std::string& path, const std::string& what);
 
 }  // namespace pickd::state

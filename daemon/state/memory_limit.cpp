@@ -25,15 +25,17 @@ std::optional<std::string> cgroup_path(const std::string& self, const std::strin
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool match = controller.empty() ? controllers == ",,"
-                                          : controllers.find("," + controller + ",") != std::string::npos;
+    const bool match = controller.empty()
+                           ? controllers == ",,"
+                           : controllers.find("," + controller + ",") != std::string::npos;
     if (match) return line.substr(second + 1);
   }
   return std::nullopt;
 }
 
 // The lowest number in files called `name` from `path` up to the root of the hierarchy.
-std::optional<std::uint64_t> lowest_up(const std::string& root, std::string path, const std::string& name) {
+std::optional<std::uint64_t> lowest_up(const std::string& root, std::string path,
+                                       const std::string& name) {
   std::optional<std::uint64_t> lowest;
   while (true) {
     if (const auto limit = read_number(root + path + "/" + name); limit) {

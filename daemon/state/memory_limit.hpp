@@ -1,5 +1,6 @@
-// The memory this process may use by its cgroup. A state file larger than that is charged to us page by
-// page and ends in the kernel killing the daemon, so it is looked at before the file is made.
+// The memory this process may use by its cgroup. A state file larger than that is charged to us
+// page by page and ends in the kernel killing the daemon, so it is looked at before the file is
+// made.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace pickd::state {
 
-// The lowest limit between this process's cgroup and the root; nothing when there is none. `root` is
-// where the file system of cgroups is mounted, `self` what /proc/self/cgroup says.
+// The lowest limit between this process's cgroup and the root; nothing when there is none. `root`
+// is where the file system of cgroups is mounted, `self` what /proc/self/cgroup says.
 std::optional<std::uint64_t> memory_limit_bytes(const std::string& root, const std::string& self);
 std::optional<std::uint64_t> memory_limit_bytes();
 

@@ -31,7 +31,8 @@ struct Check {
 base::Fd open_for_reuse(const std::string& path, std::uint64_t bytes, std::string* why) {
   base::Fd fd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
-    *why = errno == ENOENT ? "there was no file" : std::string("the file cannot be opened: ") + std::strerror(errno);
+    *why = errno == ENOENT ? "there was no file"
+                           : std::string("the file cannot be opened: ") + std::strerror(errno);
     return fd;
   }
   struct stat file {};
@@ -42,7 +43,8 @@ base::Fd open_for_reuse(const std::string& path, std::uint64_t bytes, std::strin
   } else if ((file.st_mode & 0777) != 0600) {
     *why = "others may use the file: its mode is not 0600";
   } else if (static_cast<std::uint64_t>(file.st_size) != bytes) {
-    *why = "the file has " + mib(static_cast<std::uint64_t>(file.st_size)) + ", " + mib(bytes) + " are wanted";
+    *why = "the file has " + mib(static_cast<std::uint64_t>(file.st_size)) + ", " + mib(bytes) +
+           " are wanted";
   } else if (::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)) != 0) {
     *why = "the file has holes and its file system is full";
   }
@@ -70,7 +72,8 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
       {segment.version.load(std::memory_order_acquire) ==
            abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor),
        "its layout is another version's"},
-      {segment.byte_order_mark == abi::kByteOrderMark && segment.header_bytes == sizeof(abi::StateHeader),
+      {segment.byte_order_mark == abi::kByteOrderMark &&
+           segment.header_bytes == sizeof(abi::StateHeader),
        "its layout is another version's"},
       {std::memcmp(segment.boot_id, boot_id, sizeof boot_id) == 0, "it is of another boot"},
       {segment.features == (parameters.hot_holders == 0 ? 0U : abi::kFeatureHotGroups),
@@ -83,15 +86,20 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
       {header.clock_mode == static_cast<std::uint32_t>(abi::ClockMode::kBoot) &&
            header.tick_ns == abi::kTickNs && header.tick_base_ns < now_ns,
        "its clock is another"},
-      {heartbeat_ns <= now_ns && now_ns - heartbeat_ns < kAwayNsMax, "the daemon was away too long"},
+      {heartbeat_ns <= now_ns && now_ns - heartbeat_ns < kAwayNsMax,
+       "the daemon was away too long"},
       {header.hot_holders == parameters.hot_holders, "its threshold of hot blocks is another"},
       {header.endpoint_ids == layout.endpoint_ids, "its number of endpoints is another"},
-      {header.reservation_slots == layout.reservation_slots, "its number of reservations is another"},
-      {header.workers_offset == layout.workers_offset && header.counters_offset == layout.counters_offset &&
+      {header.reservation_slots == layout.reservation_slots,
+       "its number of reservations is another"},
+      {header.workers_offset == layout.workers_offset &&
+           header.counters_offset == layout.counters_offset &&
            header.endpoints_offset == layout.endpoints_offset &&
            header.reservations_offset == layout.reservations_offset &&
-           header.routing_offset == layout.routing_offset && header.routing_bytes == layout.routing_bytes &&
-           header.prefix_offset == layout.prefix_offset && header.prefix_lines == layout.prefix_lines,
+           header.routing_offset == layout.routing_offset &&
+           header.routing_bytes == layout.routing_bytes &&
+           header.prefix_offset == layout.prefix_offset &&
+           header.prefix_lines == layout.prefix_lines,
        "its parts lie elsewhere"},
       {header.superseded.load(std::memory_order_relaxed) == 0, "it was replaced"},
       {header.endpoint_high_water.load(std::memory_order_relaxed) - 1 < layout.endpoint_ids,
@@ -111,7 +119,8 @@ void take_over(abi::StateHeader& header, const StateParameters& parameters) {
   header.keys_max = parameters.keys_max;
   header.daemon_pid = static_cast<std::uint32_t>(::getpid());
   header.heartbeat_ns.store(base::boot_ns(), std::memory_order_relaxed);
-  // Last: clients of the daemon before see by it that another one writes now. They read it as a word.
+  // Last: clients of the daemon before see by it that another one writes now. They read it as a
+  // word.
   __atomic_store_n(&header.segment.daemon_epoch, base::random_u64() | 1, __ATOMIC_RELEASE);
 }
 
@@ -119,14 +128,16 @@ void supersede(const std::string& path) {
   const base::Fd fd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat file {};
   if (!fd.valid() || ::fstat(fd.get(), &file) != 0 || !S_ISREG(file.st_mode) ||
-      file.st_uid != ::geteuid() || static_cast<std::size_t>(file.st_size) < sizeof(abi::StateHeader)) {
+      file.st_uid != ::geteuid() ||
+      static_cast<std::size_t>(file.st_size) < sizeof(abi::StateHeader)) {
     return;
   }
   void* memory =
       ::mmap(nullptr, sizeof(abi::StateHeader), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return;
   auto* header = static_cast<abi::StateHeader*>(memory);
-  if (header->segment.magic == abi::kStateMagic) header->superseded.store(1, std::memory_order_release);
+  if (header->segment.magic == abi::kStateMagic)
+    header->superseded.store(1, std::memory_order_release);
   ::munmap(memory, sizeof(abi::StateHeader));
 }
 

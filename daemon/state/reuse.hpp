@@ -1,5 +1,5 @@
-// Whether a state file that a daemon before us left can be gone on with. Every doubt means no: an empty
-// store costs some cache hits, a wrong one costs wrong picks.
+// Whether a state file that a daemon before us left can be gone on with. Every doubt means no: an
+// empty store costs some cache hits, a wrong one costs wrong picks.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
 // Makes the file ours: a new epoch and what the configuration may change without moving anything.
 void take_over(abi::StateHeader& header, const StateParameters& parameters);
 
-// Marks the file at `path`, if it is a state file of ours, as replaced: whoever has it mapped looks for
-// the new one.
+// Marks the file at `path`, if it is a state file of ours, as replaced: whoever has it mapped looks
+// for the new one.
 void supersede(const std::string& path);
 
 }  // namespace pickd::state

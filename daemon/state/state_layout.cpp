@@ -8,7 +8,8 @@ namespace pickd::state {
 namespace {
 
 constexpr std::uint64_t kPrefixBytesMin = 1ULL << 20;
-constexpr std::uint64_t kRoutingBytesPerEndpoint = 256;  // ids, a share of names of pools and models
+constexpr std::uint64_t kRoutingBytesPerEndpoint =
+    256;  // ids, a share of names of pools and models
 
 std::uint64_t page_up(std::uint64_t bytes) {
   return (bytes + abi::kPageBytes - 1) & ~static_cast<std::uint64_t>(abi::kPageBytes - 1);
@@ -30,8 +31,8 @@ base::Result<StateLayout> lay_out(const StateParameters& parameters) {
     return offset;
   };
   layout.workers_offset = take(sizeof(abi::WorkerWord) * abi::kWorkersMax);
-  layout.counters_offset =
-      take(sizeof(abi::Word) * abi::kThreadsCountedMax * static_cast<std::uint64_t>(abi::kCountersMax));
+  layout.counters_offset = take(sizeof(abi::Word) * abi::kThreadsCountedMax *
+                                static_cast<std::uint64_t>(abi::kCountersMax));
   layout.endpoints_offset = take(sizeof(abi::EndpointRecord) * layout.endpoint_ids);
   layout.reservations_offset = take(sizeof(abi::Reservation) * layout.reservation_slots);
   layout.routing_offset = take(2 * layout.routing_bytes);
@@ -40,8 +41,9 @@ base::Result<StateLayout> lay_out(const StateParameters& parameters) {
   if (at + kPrefixBytesMin > layout.total_bytes) {
     const std::uint64_t mib = (at + kPrefixBytesMin + (1ULL << 20) - 1) >> 20;
     return base::Error{-EINVAL, "state.size_mib: " + std::to_string(parameters.bytes >> 20) +
-                                    " MiB is too small for " + std::to_string(parameters.endpoints_max) +
-                                    " endpoints and " + std::to_string(layout.reservation_slots) +
+                                    " MiB is too small for " +
+                                    std::to_string(parameters.endpoints_max) + " endpoints and " +
+                                    std::to_string(layout.reservation_slots) +
                                     " reservations; use at least " + std::to_string(mib)};
   }
   layout.prefix_lines = ((layout.total_bytes - at) / abi::kCacheLineBytes) & ~1ULL;

@@ -1,4 +1,5 @@
-// Where the parts of a state segment lie, computed from what was asked for. Knows sizes, not contents.
+// Where the parts of a state segment lie, computed from what was asked for. Knows sizes, not
+// contents.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,8 @@ base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
   if (const auto limit = memory_limit_bytes(); limit && bytes > *limit / 2) {
     return base::Error{-ENOMEM, "state.size_mib: " + std::to_string(bytes >> 20) +
                                     " MiB is more than half of what the memory cgroup allows (" +
-                                    std::to_string(*limit >> 20) + " MiB); lower it or raise the limit"};
+                                    std::to_string(*limit >> 20) +
+                                    " MiB); lower it or raise the limit"};
   }
   struct statvfs room {};
   if (::statvfs(directory_of(path).c_str(), &room) != 0) {
@@ -40,13 +41,15 @@ base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
   const std::uint64_t free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
   if (free_bytes < bytes) {
     return base::Error{-ENOSPC, "state.path " + path + ": " + std::to_string(bytes >> 20) +
-                                    " MiB wanted, its file system has " + std::to_string(free_bytes >> 20) +
+                                    " MiB wanted, its file system has " +
+                                    std::to_string(free_bytes >> 20) +
                                     " MiB free; lower state.size_mib or enlarge the tmpfs"};
   }
   return {};
 }
 
-void fill_header(abi::StateHeader& header, const StateParameters& parameters, const StateLayout& layout) {
+void fill_header(abi::StateHeader& header, const StateParameters& parameters,
+                 const StateLayout& layout) {
   abi::SegmentHeader& segment = header.segment;
   segment.magic = abi::kStateMagic;
   segment.layout_major = abi::kLayoutMajor;
@@ -92,8 +95,8 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters, co
 
 }  // namespace
 
-base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::string& path,
-                                                                 const StateParameters& parameters) {
+base::Result<std::unique_ptr<StateSegment>> StateSegment::create(
+    const std::string& path, const StateParameters& parameters) {
   auto layout = lay_out(parameters);
   if (!layout) return layout.error();
   if (auto room = check_room(path, layout->total_bytes); !room) return room.error();
@@ -104,12 +107,15 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::stri
 
   const std::string fresh = path + ".new";
   ::unlink(fresh.c_str());  // of a daemon that died while filling it; nobody was handed it
-  segment->fd_ = base::Fd(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  segment->fd_ =
+      base::Fd(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!segment->fd_.valid()) return base::errno_error("state.path " + path + ": cannot be made");
   const int fd = segment->fd_.get();
-  if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(layout->total_bytes)); code != 0) {
+  if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(layout->total_bytes));
+      code != 0) {
     ::unlink(fresh.c_str());
-    return base::Error{-code, "state.path " + path + ": " + std::to_string(layout->total_bytes >> 20) +
+    return base::Error{-code, "state.path " + path + ": " +
+                                  std::to_string(layout->total_bytes >> 20) +
                                   " MiB cannot be allocated: " + std::strerror(code)};
   }
   if (auto mapped = segment->map(layout->total_bytes); !mapped) {
@@ -119,8 +125,8 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::stri
   segment->header_ = new (segment->base_) abi::StateHeader{};
   fill_header(*segment->header_, parameters, *layout);
   // Readers load this first (acquire): what was filled above is complete when they see it.
-  segment->header_->segment.version.store(abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor),
-                                          std::memory_order_release);
+  segment->header_->segment.version.store(
+      abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor), std::memory_order_release);
   supersede(path);
   if (::rename(fresh.c_str(), path.c_str()) != 0) {
     const auto error = base::errno_error("state.path " + path + ": cannot be put in place");
@@ -141,9 +147,8 @@ base::Result<void> StateSegment::map(std::uint64_t bytes) {
   return {};
 }
 
-base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(const std::string& path,
-                                                                         const StateParameters& parameters,
-                                                                         std::string* origin) {
+base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(
+    const std::string& path, const StateParameters& parameters, std::string* origin) {
   auto layout = lay_out(parameters);
   if (!layout) return layout.error();
   std::unique_ptr<StateSegment> segment(new StateSegment());
@@ -151,7 +156,8 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(const s
   segment->layout_ = *layout;
   std::string why;
   segment->fd_ = open_for_reuse(path, layout->total_bytes, &why);
-  if (segment->fd_.valid() && parameters.clock_mode == abi::ClockMode::kVirtual) why = "the clock is virtual";
+  if (segment->fd_.valid() && parameters.clock_mode == abi::ClockMode::kVirtual)
+    why = "the clock is virtual";
   if (why.empty()) {
     if (auto mapped = segment->map(layout->total_bytes); !mapped) return mapped.error();
     segment->header_ = reinterpret_cast<abi::StateHeader*>(segment->base_);
@@ -181,7 +187,8 @@ abi::WorkerWord& StateSegment::worker_word(std::uint32_t worker) const {
   return at<abi::WorkerWord>(layout_.workers_offset)[worker];
 }
 abi::Word* StateSegment::counters(std::uint32_t thread) const {
-  return at<abi::Word>(layout_.counters_offset) + static_cast<std::size_t>(thread) * abi::kCountersMax;
+  return at<abi::Word>(layout_.counters_offset) +
+         static_cast<std::size_t>(thread) * abi::kCountersMax;
 }
 abi::EndpointRecord* StateSegment::endpoints() const {
   return at<abi::EndpointRecord>(layout_.endpoints_offset);

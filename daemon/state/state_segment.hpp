@@ -23,15 +23,15 @@ namespace pickd::state {
 
 class StateSegment {
  public:
-  // Goes on with the file at `path` when it is this boot's, whole, of our user and laid out as wanted;
-  // else makes it anew. `origin` then says which, and why: "warm" or "empty: ...". A virtual clock never
-  // goes on.
-  static base::Result<std::unique_ptr<StateSegment>> open_or_create(const std::string& path,
-                                                                    const StateParameters& parameters,
-                                                                    std::string* origin);
+  // Goes on with the file at `path` when it is this boot's, whole, of our user and laid out as
+  // wanted; else makes it anew. `origin` then says which, and why: "warm" or "empty: ...". A
+  // virtual clock never goes on.
+  static base::Result<std::unique_ptr<StateSegment>> open_or_create(
+      const std::string& path, const StateParameters& parameters, std::string* origin);
 
-  // Makes `path` anew. The memory is allocated before it is mapped (a sparse file is SIGBUS later, in
-  // the daemon and in its clients). Errors: no room in the file system, no permission, too small.
+  // Makes `path` anew. The memory is allocated before it is mapped (a sparse file is SIGBUS later,
+  // in the daemon and in its clients). Errors: no room in the file system, no permission, too
+  // small.
   static base::Result<std::unique_ptr<StateSegment>> create(const std::string& path,
                                                             const StateParameters& parameters);
   ~StateSegment();

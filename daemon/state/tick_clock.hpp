@@ -1,5 +1,6 @@
-// TickClock: the store's clock. Real time in ticks of 50 ms since the file was made, or a tick that a
-// replay sets. Threads of the daemon read it once and pass the tick down; the pick core never does.
+// TickClock: the store's clock. Real time in ticks of 50 ms since the file was made, or a tick that
+// a replay sets. Threads of the daemon read it once and pass the tick down; the pick core never
+// does.
 #pragma once
 
 #include "abi/state_layout.hpp"

@@ -1,4 +1,5 @@
-// The endpoint table, one change at a time: ids, generations, what the records and the topology say.
+// The endpoint table, one change at a time: ids, generations, what the records and the topology
+// say.
 #include <cerrno>
 #include <cstring>
 

@@ -1,4 +1,5 @@
-// What the tests of the endpoints share: records in plain memory, a table over them, specs in a line.
+// What the tests of the endpoints share: records in plain memory, a table over them, specs in a
+// line.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -18,7 +18,8 @@
 
 namespace pickd::pick::test {
 
-// A chain of `blocks` keys that starts with those of `parent` and is its own by `salt` from there on.
+// A chain of `blocks` keys that starts with those of `parent` and is its own by `salt` from there
+// on.
 inline std::vector<std::uint64_t> chain(std::uint64_t salt, std::size_t blocks,
                                         std::vector<std::uint64_t> parent = {}) {
   std::uint64_t key = parent.empty() ? 0x5EED : parent.back();

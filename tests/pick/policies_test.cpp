@@ -1,4 +1,5 @@
-// The policies that operators get by name: round-robin, least-request, and the weights of the others.
+// The policies that operators get by name: round-robin, least-request, and the weights of the
+// others.
 #include <set>
 
 #include "daemon/pick/builtin_profiles.hpp"

@@ -1,4 +1,5 @@
-// What is wrong with a scheduling configuration is said with file, line, key and what would be right.
+// What is wrong with a scheduling configuration is said with file, line, key and what would be
+// right.
 #include <unistd.h>
 
 #include <fstream>

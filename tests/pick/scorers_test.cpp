@@ -1,5 +1,5 @@
-// Each scorer alone, with weight 1, against values computed by hand from the formulas of the Endpoint
-// Picker: what the sum of one scorer is, is its score.
+// Each scorer alone, with weight 1, against values computed by hand from the formulas of the
+// Endpoint Picker: what the sum of one scorer is, is its score.
 #include "tests/pick/pick_fixture.hpp"
 
 namespace pickd::pick::test {

@@ -14,10 +14,10 @@ namespace {
 constexpr std::uint32_t kRounds = 400;
 
 // Endpoints by who writes them.
-constexpr std::uint32_t kStamperA = 1;   // 1..12, together with B: the same words from two threads
+constexpr std::uint32_t kStamperA = 1;  // 1..12, together with B: the same words from two threads
 constexpr std::uint32_t kStampedEnd = 13;
-constexpr std::uint32_t kEvents = 13;    // one event writer: stores and removals
-constexpr std::uint32_t kReset = 14;     // is reset all the time
+constexpr std::uint32_t kEvents = 13;  // one event writer: stores and removals
+constexpr std::uint32_t kReset = 14;   // is reset all the time
 
 class Crowd {
  public:
@@ -47,14 +47,16 @@ class Crowd {
     }
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
       for (std::size_t at = kHead; at < prompts_[i].size(); ++at) {
-        ASSERT_EQ(t_.match_one(std::span(prompts_[i]).subspan(at, 1), kEvents, true) == 1, stored_[i][at]);
+        ASSERT_EQ(t_.match_one(std::span(prompts_[i]).subspan(at, 1), kEvents, true) == 1,
+                  stored_[i][at]);
       }
     }
     EXPECT_GT(looks_.load(), 0U);
     EXPECT_EQ(too_old_.load(), 0U);
     t_.horizons.recount();
     t_.advance();
-    EXPECT_NEAR(t_.horizons.live_words(), static_cast<double>(t_.census().live + t_.census().markers), 1.0)
+    EXPECT_NEAR(t_.horizons.live_words(),
+                static_cast<double>(t_.census().live + t_.census().markers), 1.0)
         << "a pass without races sets every count right";
   }
 
@@ -87,7 +89,8 @@ class Crowd {
       const auto keys = std::span(prompts_[prompt]).subspan(at, 1);
       stored_[prompt][at] = random.below(2) == 0;
       if (stored_[prompt][at]) {
-        t_.table.stamp(keys, kEvents, stamp_at(tick_.load(), t_.life(kEvents)), abi::Tier::kGpu, now());
+        t_.table.stamp(keys, kEvents, stamp_at(tick_.load(), t_.life(kEvents)), abi::Tier::kGpu,
+                       now());
       } else {
         t_.table.remove(keys[0], kEvents, now());
       }
@@ -100,7 +103,8 @@ class Crowd {
     MatchScratch scratch;
     for (std::uint32_t round = 0; round < kRounds; ++round) {
       const auto& prompt = prompts_[random.below(kPrompts)];
-      t_.table.stamp(prompt, kReset, stamp_at(tick_.load(), t_.life(kReset)), abi::Tier::kAssumed, now());
+      t_.table.stamp(prompt, kReset, stamp_at(tick_.load(), t_.life(kReset)), abi::Tier::kAssumed,
+                     now());
       std::uint64_t tick;
       do {
         tick = tick_.load();
@@ -135,8 +139,10 @@ class Crowd {
       const std::uint32_t before = now();
       for (std::size_t i = 0; i < ids.size(); ++i) lives[i] = t_.life(ids[i]).bits;
       const auto& prompt = prompts_[random.below(kPrompts)];
-      if (random.below(2) == 0) t_.table.match(prompt, before, ids, lives, blocks, *scratch);
-      else t_.table.match_exact(prompt, before, ids, lives, blocks, *scratch);
+      if (random.below(2) == 0)
+        t_.table.match(prompt, before, ids, lives, blocks, *scratch);
+      else
+        t_.table.match_exact(prompt, before, ids, lives, blocks, *scratch);
       for (const std::uint32_t found : blocks) ASSERT_LE(found, prompt.size());
       ASSERT_EQ(blocks[14], 0U) << "nobody ever stamped endpoint 15";
       looks_.fetch_add(1);
@@ -147,7 +153,11 @@ class Crowd {
   static constexpr std::size_t kHead = 8;  // keys that prompts share; events are about the rest
   static constexpr std::uint64_t kTtl = 500'000;
 
-  TestTable t_{{.lines = 1 << 13, .endpoint_ids = 16, .hot_holders = 6, .tick = 1'000'000, .ttl_ticks = kTtl}};
+  TestTable t_{{.lines = 1 << 13,
+                .endpoint_ids = 16,
+                .hot_holders = 6,
+                .tick = 1'000'000,
+                .ttl_ticks = kTtl}};
   std::atomic<std::uint64_t> tick_{1'000'000};
   std::atomic<bool> done_{false};
   std::atomic<std::uint64_t> looks_{0};
@@ -163,7 +173,8 @@ class Crowd {
     return made;
   }();
   // By prompt and block; written by the event writer, read after it was joined.
-  std::vector<std::vector<bool>> stored_ = std::vector<std::vector<bool>>(kPrompts, std::vector<bool>(32));
+  std::vector<std::vector<bool>> stored_ =
+      std::vector<std::vector<bool>>(kPrompts, std::vector<bool>(32));
 };
 
 TEST(Concurrency, LeavesTheTableEqualToWhatEveryThreadDidLast) {

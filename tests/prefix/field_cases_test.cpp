@@ -101,7 +101,8 @@ TEST(FieldCase37, RemovalsThatRaceWithTouchesLeaveNothingUnaccounted) {
   std::thread toucher([&] {
     for (int i = 0; i < 500; ++i) {
       t.table.stamp(std::span(keys).first(100 + static_cast<std::size_t>(i) % 100), 1,
-                    t.stamp_now() + static_cast<std::uint32_t>(i) % 8, abi::Tier::kGpu, t.stamp_now());
+                    t.stamp_now() + static_cast<std::uint32_t>(i) % 8, abi::Tier::kGpu,
+                    t.stamp_now());
     }
   });
   for (int i = 0; i < 500; ++i) {

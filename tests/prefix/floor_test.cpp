@@ -29,10 +29,14 @@ class World {
   static constexpr std::array<int, 5> kSteps{kPickSteps, kPickSteps, kResetSteps, 2, 2};
 
   void step(int actor) {
-    if (actor < 2) step_pick(picks_[static_cast<std::size_t>(actor)], static_cast<std::uint64_t>(actor));
-    else if (actor == 2) step_reset();
-    else if (actor == 3) t_.now += 1;
-    else step_maintenance();
+    if (actor < 2)
+      step_pick(picks_[static_cast<std::size_t>(actor)], static_cast<std::uint64_t>(actor));
+    else if (actor == 2)
+      step_reset();
+    else if (actor == 3)
+      t_.now += 1;
+    else
+      step_maintenance();
   }
 
   // What a reader that sees the present generation may be told: only what was stamped for it.
@@ -42,7 +46,8 @@ class World {
         const std::uint32_t blocks = t_.match_one(keys(prompt), kId, exact);
         if (blocks == 0) continue;
         const abi::LifeWord stamped_for = stamped_for_[prompt];
-        ASSERT_EQ(stamped_for.generation(), t_.life(kId).generation()) << testing::PrintToString(order);
+        ASSERT_EQ(stamped_for.generation(), t_.life(kId).generation())
+            << testing::PrintToString(order);
       }
     }
   }
@@ -64,7 +69,7 @@ class World {
 
   void step_pick(Pick& pick, std::uint64_t prompt) {
     switch (pick.step++) {
-      case 0: pick.tick = t_.now; break;  // the tick first,
+      case 0: pick.tick = t_.now; break;        // the tick first,
       case 1: pick.seen = t_.life(kId); break;  // then the candidates
       default:
         t_.table.stamp(keys(prompt), kId, stamp_at(pick.tick, pick.seen), tier_,
@@ -80,7 +85,8 @@ class World {
       store_floor();
       return;
     }
-    if (reset_step_ == 1) reset_tick_ = t_.now;
+    if (reset_step_ == 1)
+      reset_tick_ = t_.now;
     else if (t_.now != reset_tick_) {
       reset_tick_ = t_.now;
       store_floor();

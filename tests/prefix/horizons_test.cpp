@@ -64,8 +64,8 @@ TEST_P(CapacityAtRates, StaysBetween95And100Percent) {
     highest = std::max(highest, held);
   }
   RecordProperty("lowest", std::to_string(lowest));
-  std::printf("  %.3f requests a tick: %.4f to %.4f of the capacity in %llu checks\n", GetParam().per_tick,
-              lowest, highest, static_cast<unsigned long long>(checks));
+  std::printf("  %.3f requests a tick: %.4f to %.4f of the capacity in %llu checks\n",
+              GetParam().per_tick, lowest, highest, static_cast<unsigned long long>(checks));
   EXPECT_GT(checks, 50U);
   EXPECT_GE(lowest, 0.95);
   EXPECT_LE(highest, 1.0);
@@ -81,7 +81,8 @@ TEST(Horizons, KeepTheNewestWhateverTheCapacity) {
   const auto keys = chain(1, 500);
   t.stamp(keys, 2);
   t.advance();
-  EXPECT_EQ(t.match_one(keys, 2), 500U) << "one prompt longer than the capacity is still remembered";
+  EXPECT_EQ(t.match_one(keys, 2), 500U)
+      << "one prompt longer than the capacity is still remembered";
   t.advance_to(t.now + 10);
   EXPECT_EQ(t.match_one(keys, 2), 500U);
   const auto next = chain(2, 3);
@@ -211,7 +212,8 @@ TEST(Horizons, ForgetChildrenBeforeTheirParents) {
       partial += leading != 0 && leading != looked.size();
       for (std::size_t at = leading; at < looked.size(); ++at) {
         const auto alone = t.match_one(std::span(looked).subspan(at, 1), id, true);
-        ASSERT_TRUE(alone == 0 || replaced != 0) << "rule " << rule << ": block " << at << " without its parent";
+        ASSERT_TRUE(alone == 0 || replaced != 0)
+            << "rule " << rule << ": block " << at << " without its parent";
       }
       ASSERT_TRUE(t.match_one(looked, id) == leading || replaced != 0);
     }
@@ -243,6 +245,21 @@ TEST(Horizons, SurviveTheWrapOfTheStampsManyTimes) {
   }
 }
 
+TEST(Horizons, KeepTheLongestTtlOverTheWrap) {
+  TestTable t({.lines = 1 << 10, .endpoint_ids = 4, .ttl_ticks = kTtlTicksMax});
+  std::vector<std::uint64_t> stamped;
+  while (t.now < (4ULL << abi::kStampBits)) {
+    t.stamp(chain(stamped.size(), 10), 2);
+    stamped.push_back(t.now);
+    t.advance_to(t.now + 20'000);
+    t.sweep_all();
+    for (std::size_t i = 0; i < stamped.size(); ++i) {
+      const bool young = stamped[i] + kTtlTicksMax >= t.now;
+      ASSERT_EQ(t.match_one(chain(i, 10), 2), young ? 10U : 0U) << i << " at tick " << t.now;
+    }
+  }
+}
+
 TEST(Horizons, KeepConfirmedWordsAndTheirMarkersForeverByRestamping) {
   TestTable t({.endpoint_ids = 31, .ttl_ticks = 1000});
   const auto keys = chain(1, 30);
@@ -251,7 +268,8 @@ TEST(Horizons, KeepConfirmedWordsAndTheirMarkersForeverByRestamping) {
     t.advance_to(t.now + 20'000);
     t.sweep_all();
     const auto ids = t.all_ids();
-    for (const std::uint32_t blocks : t.match(keys, ids)) ASSERT_EQ(blocks, 30U) << "at tick " << t.now;
+    for (const std::uint32_t blocks : t.match(keys, ids))
+      ASSERT_EQ(blocks, 30U) << "at tick " << t.now;
   }
   EXPECT_EQ(t.census().occupied, 30U * 31U);
 }

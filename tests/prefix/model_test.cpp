@@ -28,7 +28,8 @@ class Model {
   explicit Model(std::int64_t now) { floors_.fill(now), horizons_.fill(now), confirmed_.fill(now); }
 
   void advance(std::int64_t now, std::int64_t ttl) {
-    for (std::uint32_t id = 1; id <= kEndpoints; ++id) horizons_[id] = std::max(horizons_[id], now - ttl);
+    for (std::uint32_t id = 1; id <= kEndpoints; ++id)
+      horizons_[id] = std::max(horizons_[id], now - ttl);
   }
   void reset(std::uint32_t id, std::int64_t now) {
     floors_[id] = horizons_[id] = confirmed_[id] = std::max(now, floors_[id]) + 1;
@@ -47,7 +48,8 @@ class Model {
     if (tick < (confirmed ? confirmed_[id] : horizons_[id])) return;
     const auto [at, made] = holders_[key].try_emplace(id, Held{tick, confirmed});
     if (made) return;
-    if (!(at->second.confirmed && !confirmed && lives(at->second, id))) at->second.confirmed = confirmed;
+    if (!(at->second.confirmed && !confirmed && lives(at->second, id)))
+      at->second.confirmed = confirmed;
     at->second.tick = std::max(at->second.tick, tick);
   }
   void remove(std::uint64_t key, std::uint32_t id) {
@@ -90,8 +92,12 @@ struct ModelCase {
 class ModelRun {
  public:
   explicit ModelRun(const ModelCase& which)
-      : case_(which), random_(which.seed),
-        t_({.lines = which.lines, .endpoint_ids = kEndpoints + 1, .tick = 2'000'000, .ttl_ticks = kTtl}),
+      : case_(which),
+        random_(which.seed),
+        t_({.lines = which.lines,
+            .endpoint_ids = kEndpoints + 1,
+            .tick = 2'000'000,
+            .ttl_ticks = kTtl}),
         model_(static_cast<std::int64_t>(t_.now)) {
     for (int i = 0; i < 300; ++i) {
       std::vector<std::uint64_t> values(1 + random_.below(48));
@@ -107,23 +113,32 @@ class ModelRun {
   void run(std::uint64_t operations) {
     for (std::uint64_t done = 0; done < operations && !testing::Test::HasFatalFailure(); ++done) {
       const std::uint32_t dice = random_.below(1000);
-      if (dice < 400) look();
-      else if (dice < 700) pick();
-      else if (dice < 760) event();
-      else if (dice < 800) remove();
-      else if (dice < 815) reset();
-      else if (dice < 900) finish_late();
-      else if (dice < 998) pass_time(random_.below(40));
-      else pass_time(random_.below(kLeap));
+      if (dice < 400)
+        look();
+      else if (dice < 700)
+        pick();
+      else if (dice < 760)
+        event();
+      else if (dice < 800)
+        remove();
+      else if (dice < 815)
+        reset();
+      else if (dice < 900)
+        finish_late();
+      else if (dice < 998)
+        pass_time(random_.below(40));
+      else
+        pass_time(random_.below(kLeap));
       if (done % 20'000 == 0) compare_all();
     }
     compare_all();
     t_.sweep_all();
     compare_all();
-    std::printf("  seed %llu: %llu ops, %llu looks, %llu stamped, %llu replaced, %llu found less, "
-                "%llu passed over a hole, %.1f wraps\n",
-                ull(case_.seed), ull(operations), ull(looks_), ull(stamped_), ull(replaced_), ull(less_),
-                ull(passed_over_), static_cast<double>(t_.now - 2'000'000) / (1U << abi::kStampBits));
+    std::printf(
+        "  seed %llu: %llu ops, %llu looks, %llu stamped, %llu replaced, %llu found less, "
+        "%llu passed over a hole, %.1f wraps\n",
+        ull(case_.seed), ull(operations), ull(looks_), ull(stamped_), ull(replaced_), ull(less_),
+        ull(passed_over_), static_cast<double>(t_.now - 2'000'000) / (1U << abi::kStampBits));
   }
 
   void expect_equal() const {
@@ -223,8 +238,10 @@ class ModelRun {
     t_.advance();
     model_.advance(static_cast<std::int64_t>(t_.now), kTtl);
     for (std::uint32_t id = 1; id <= kEndpoints; ++id) check_horizon(id, before[id - 1]);
-    if (ticks > 1000) t_.sweep_all();
-    else t_.sweep.slice(t_.now, random_.below(200));
+    if (ticks > 1000)
+      t_.sweep_all();
+    else
+      t_.sweep.slice(t_.now, random_.below(200));
   }
 
   void check_horizon(std::uint32_t id, abi::LifeWord before) {
@@ -234,7 +251,8 @@ class ModelRun {
       ASSERT_EQ(horizon, expected) << "endpoint " << id << " at tick " << t_.now;
       return;
     }
-    ASSERT_EQ(abi::newer_stamp(horizon, before.horizon(), t_.stamp_now()), horizon) << "it went back";
+    ASSERT_EQ(abi::newer_stamp(horizon, before.horizon(), t_.stamp_now()), horizon)
+        << "it went back";
     ASSERT_EQ(abi::newer_stamp(horizon, expected, t_.stamp_now()), horizon) << "beyond the TTL";
     const auto full = [this](std::uint32_t stamp) {
       const std::uint32_t ahead = (stamp - t_.stamp_now()) & abi::kStampMask;
@@ -288,8 +306,10 @@ class AgainstTheModel : public testing::TestWithParam<ModelCase> {};
 TEST_P(AgainstTheModel, TheTableHoldsTheSame) {
   ModelRun run(GetParam());
   run.run(std::getenv("PICKD_TEST_LONG") != nullptr ? 1'200'000 : 100'000);
-  if (GetParam().tight) run.expect_bounded();
-  else run.expect_equal();
+  if (GetParam().tight)
+    run.expect_bounded();
+  else
+    run.expect_equal();
 }
 
 INSTANTIATE_TEST_SUITE_P(PrefixTable, AgainstTheModel,

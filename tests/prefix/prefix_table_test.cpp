@@ -176,7 +176,8 @@ TEST(PrefixTable, IgnoresAnEndpointIdThatDoesNotExist) {
   const Keys keys = chain(3, 20);
   EXPECT_EQ(t.stamp(keys, 3).inserted, 20U);
   for (const std::uint32_t id : {0U, 16U, 4095U, 1U << 20}) {
-    EXPECT_EQ(t.table.stamp(keys, id, t.stamp_now(), abi::Tier::kAssumed, t.stamp_now()).inserted, 0U);
+    EXPECT_EQ(t.table.stamp(keys, id, t.stamp_now(), abi::Tier::kAssumed, t.stamp_now()).inserted,
+              0U);
     EXPECT_EQ(t.table.remove(keys[0], id, t.stamp_now()), 0U);
   }
   EXPECT_EQ(t.census().occupied, 20U);
@@ -285,7 +286,8 @@ TEST(PrefixTable, SurvivesWordsOfAnyContent) {
     t.advance();
     t.sweep_all();
     for (const auto& word : t.words()) {
-      EXPECT_LT(abi::PrefixWord{word.load()}.endpoint(), 8U) << "words of no endpoint are given back";
+      EXPECT_LT(abi::PrefixWord{word.load()}.endpoint(), 8U)
+          << "words of no endpoint are given back";
     }
   }
 }

@@ -91,7 +91,8 @@ TEST(Sweep, AgreesWithTheStampersWhereverItsPassStands) {
 
 TEST(Sweep, SetsCountsRightThatNobodyKept) {
   TestTable t({.endpoint_ids = 4, .ttl_ticks = 5000});
-  PrefixTable untold(t.parts(), nullptr);  // a table whose changes nobody counts: as before a restart
+  PrefixTable untold(t.parts(),
+                     nullptr);  // a table whose changes nobody counts: as before a restart
   const auto keys = chain(1, 500);
   untold.stamp(keys, 2, t.stamp_now(), abi::Tier::kAssumed, t.stamp_now());
   t.record(2).capacity_blocks.store(100);

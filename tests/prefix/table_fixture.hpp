@@ -41,19 +41,24 @@ class TestTable {
   };
 
   explicit TestTable(const Options& options)
-      : options_(options), now(options.tick),
+      : options_(options),
+        now(options.tick),
         memory_(static_cast<std::atomic<std::uint64_t>*>(
-            ::operator new(options.lines * 64, std::align_val_t{64}))),
-        records_(new abi::EndpointRecord[options.endpoint_ids]()), ages(options.endpoint_ids),
-        table(parts(), &ages), horizons(parts(), ages), sweep(parts(), ages, horizons) {
-    for (std::uint64_t i = 0; i < options.lines * 8; ++i) new (memory_.get() + i) std::atomic<std::uint64_t>(0);
+            ::operator new (options.lines * 64, std::align_val_t{64}))),
+        records_(new abi::EndpointRecord[options.endpoint_ids]()),
+        ages(options.endpoint_ids),
+        table(parts(), &ages),
+        horizons(parts(), ages),
+        sweep(parts(), ages, horizons) {
+    for (std::uint64_t i = 0; i < options.lines * 8; ++i)
+      new (memory_.get() + i) std::atomic<std::uint64_t>(0);
     for (std::uint32_t id = 1; id < options.endpoint_ids; ++id) reset(id);
     global_horizon.store(now);
     advance();
   }
 
   TableParts parts() {
-    return {memory_.get(),          options_.lines,  records_.get(),
+    return {memory_.get(),         options_.lines,  records_.get(),
             options_.endpoint_ids, &global_horizon, options_.hot_holders};
   }
 
@@ -83,22 +88,26 @@ class TestTable {
     return table.stamp(keys, id, stamp_at(now, life(id)), tier, stamp_now());
   }
 
-  std::vector<std::uint32_t> match(std::span<const std::uint64_t> keys, std::span<const std::uint16_t> ids,
-                                   bool exact = false) {
+  std::vector<std::uint32_t> match(std::span<const std::uint64_t> keys,
+                                   std::span<const std::uint16_t> ids, bool exact = false) {
     std::vector<std::uint64_t> lives;
     for (const std::uint16_t id : ids) lives.push_back(life(id).bits);
     std::vector<std::uint32_t> blocks(ids.size(), ~0U);
-    if (exact) table.match_exact(keys, stamp_now(), ids, lives, blocks, *scratch_);
-    else table.match(keys, stamp_now(), ids, lives, blocks, *scratch_);
+    if (exact)
+      table.match_exact(keys, stamp_now(), ids, lives, blocks, *scratch_);
+    else
+      table.match(keys, stamp_now(), ids, lives, blocks, *scratch_);
     return blocks;
   }
-  std::uint32_t match_one(std::span<const std::uint64_t> keys, std::uint16_t id, bool exact = false) {
+  std::uint32_t match_one(std::span<const std::uint64_t> keys, std::uint16_t id,
+                          bool exact = false) {
     const std::uint16_t ids[] = {id};
     return match(keys, ids, exact)[0];
   }
   std::vector<std::uint16_t> all_ids() const {
     std::vector<std::uint16_t> ids;
-    for (std::uint32_t id = 1; id < options_.endpoint_ids; ++id) ids.push_back(static_cast<std::uint16_t>(id));
+    for (std::uint32_t id = 1; id < options_.endpoint_ids; ++id)
+      ids.push_back(static_cast<std::uint16_t>(id));
     return ids;
   }
 
@@ -118,7 +127,8 @@ class TestTable {
       ++found.occupied;
       if (word.endpoint() == 0) {
         found.markers += abi::stamp_is_live(
-            word.stamp(), static_cast<std::uint32_t>(global_horizon.load()) & abi::kStampMask, stamp_now());
+            word.stamp(), static_cast<std::uint32_t>(global_horizon.load()) & abi::kStampMask,
+            stamp_now());
         continue;
       }
       const abi::EndpointRecord& of = records_[word.endpoint()];
@@ -132,14 +142,15 @@ class TestTable {
   }
   double true_load() const {
     const Census found = census();
-    return static_cast<double>(found.live + found.markers) / static_cast<double>(options_.lines * 8);
+    return static_cast<double>(found.live + found.markers) /
+           static_cast<double>(options_.lines * 8);
   }
   std::span<std::atomic<std::uint64_t>> words() { return {memory_.get(), options_.lines * 8}; }
 
  private:
   struct Free {
     void operator()(std::atomic<std::uint64_t>* memory) const {
-      ::operator delete(memory, std::align_val_t{64});
+      ::operator delete (memory, std::align_val_t{64});
     }
   };
   Options options_;

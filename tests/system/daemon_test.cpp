@@ -218,7 +218,8 @@ TEST(SystemDaemon, LetsNoPickHangWhenItIsKilled) {
     threads.emplace_back([&, at] {
       const Result own;
       int code = 0;
-      // What was already answered when the stop took effect is a good answer; go on until one waits.
+      // What was already answered when the stop took effect is a good answer; go on until one
+      // waits.
       while (code == 0) code = pick(client, Request("waits"), own, PICKD_NO_DEADLINE);
       codes[static_cast<std::size_t>(at)] = code;
     });

@@ -1,5 +1,5 @@
-// A restart keeps what the state file holds: blocks, endpoints, reservations. Every doubt about the file
-// means an empty store and a reason.
+// A restart keeps what the state file holds: blocks, endpoints, reservations. Every doubt about the
+// file means an empty store and a reason.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,13 +99,14 @@ TEST(SystemWarmRestart, TakesAnotherAddressInTheFileForAnotherEngine) {
     std::ifstream file(daemon.config());
     config.assign(std::istreambuf_iterator<char>(file), {});
   }
-  for (std::size_t at = config.find(":8000"); at != std::string::npos; at = config.find(":8000", at)) {
+  for (std::size_t at = config.find(":8000"); at != std::string::npos;
+       at = config.find(":8000", at)) {
     config.replace(at, 5, ":8001");
   }
   std::ofstream(daemon.config()) << config;
   daemon.start();
-  EXPECT_EQ(pick_prompt(daemon, 1).match_tokens, 0U) << "nobody at a new address holds " << before.name
-                                                     << "'s blocks";
+  EXPECT_EQ(pick_prompt(daemon, 1).match_tokens, 0U)
+      << "nobody at a new address holds " << before.name << "'s blocks";
 }
 
 struct Doubt {
@@ -143,8 +144,10 @@ const Doubt kDoubts[] = {
     {"Size", "are wanted",
      [](const std::string& path) { ASSERT_EQ(::truncate(path.c_str(), 10 << 20), 0); }},
     {"Magic", "no state file", [](const std::string& path) { overwrite(path, 0, "garbage!"); }},
-    {"Layout", "another version", [](const std::string& path) { overwrite(path, 56, std::string(8, '\7')); }},
-    {"Boot", "another boot", [](const std::string& path) { overwrite(path, 32, std::string(16, '\1')); }},
+    {"Layout", "another version",
+     [](const std::string& path) { overwrite(path, 56, std::string(8, '\7')); }},
+    {"Boot", "another boot",
+     [](const std::string& path) { overwrite(path, 32, std::string(16, '\1')); }},
     {"Symlink", "cannot be opened",
      [](const std::string& path) {
        ASSERT_EQ(::rename(path.c_str(), (path + ".elsewhere").c_str()), 0);
@@ -156,7 +159,8 @@ INSTANTIATE_TEST_SUITE_P(All, SystemWarmRestartDoubts, testing::ValuesIn(kDoubts
                          [](const auto& test) { return test.param.name; });
 
 TEST(SystemWarmRestart, SurvivesRandomDamageOfTheTables) {
-  // Words are flipped all over the file but for its header: the daemon goes on, answers, and forgets.
+  // Words are flipped all over the file but for its header: the daemon goes on, answers, and
+  // forgets.
   Daemon daemon;
   for (unsigned seed = 0; seed < 10; ++seed) pick_prompt(daemon, seed);
   daemon.stop();
@@ -167,11 +171,14 @@ TEST(SystemWarmRestart, SurvivesRandomDamageOfTheTables) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     const auto room = static_cast<std::uint64_t>(file.st_size - 4096 - 8);
     const auto at = static_cast<off_t>(4096 + ((random >> 20) % room & ~7ULL));
-    overwrite(daemon.state(), at, std::string(reinterpret_cast<const char*>(&random), sizeof random));
+    overwrite(daemon.state(), at,
+              std::string(reinterpret_cast<const char*>(&random), sizeof random));
   }
   daemon.start();
-  for (unsigned seed = 0; seed < 10; ++seed) EXPECT_LE(pick_prompt(daemon, seed).match_tokens, kPromptTokens);
-  EXPECT_TRUE(eventually([&] { return daemon.counter("prefix_sweep_passes") != 0; })) << daemon.log();
+  for (unsigned seed = 0; seed < 10; ++seed)
+    EXPECT_LE(pick_prompt(daemon, seed).match_tokens, kPromptTokens);
+  EXPECT_TRUE(eventually([&] { return daemon.counter("prefix_sweep_passes") != 0; }))
+      << daemon.log();
   EXPECT_EQ(pick_prompt(daemon, 3).match_tokens, kPromptTokens);
 }
 

@@ -36,7 +36,9 @@ std::string write_config(const std::string& directory, const DaemonOptions& opti
 }  // namespace
 
 DaemonProcess::DaemonProcess(const DaemonOptions& options)
-    : workers_(options.workers), directory_(make_directory()), socket_(directory_.path() + "/pickd.sock") {
+    : workers_(options.workers),
+      directory_(make_directory()),
+      socket_(directory_.path() + "/pickd.sock") {
   std::vector<std::string> arguments = {tools::program_directory() + "/pickd", "--config",
                                         write_config(directory_.path(), options)};
   if (!options.profile.empty()) arguments.insert(arguments.end(), {"--profile", options.profile});

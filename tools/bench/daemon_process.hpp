@@ -1,5 +1,5 @@
-// A daemon of its own for a measurement: started from the directory of this program with a generated
-// configuration, gone with this object.
+// A daemon of its own for a measurement: started from the directory of this program with a
+// generated configuration, gone with this object.
 #pragma once
 
 #include <cstdint>

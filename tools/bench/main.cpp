@@ -1,4 +1,5 @@
-// pickd-bench: measures pickd. Every figure is printed beside a probe of the machine from the same run.
+// pickd-bench: measures pickd. Every figure is printed beside a probe of the machine from the same
+// run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -11,10 +12,10 @@ int main(int argc, char** argv) {
   app.footer("Exit codes: 0 measured, 1 could not measure, 2 arguments bad.");
   app.set_version_flag("--version", std::string("pickd-bench ") + pickd_version());
   app.require_subcommand(1);
-  pickd::bench::add_replay(
-      *app.add_subcommand("replay", "Replay a Mooncake trace through a daemon: hit rate and pick latency"));
-  pickd::bench::add_pick(
-      *app.add_subcommand("pick", "Round trip of a pick against a bare ring of the same record size"));
+  pickd::bench::add_replay(*app.add_subcommand(
+      "replay", "Replay a Mooncake trace through a daemon: hit rate and pick latency"));
+  pickd::bench::add_pick(*app.add_subcommand(
+      "pick", "Round trip of a pick against a bare ring of the same record size"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
-// pickd-bench pick: the round trip of one pick at a time, beside the bare ring and the hashing of the same
-// prompt, taken in turns in one run.
+// pickd-bench pick: the round trip of one pick at a time, beside the bare ring and the hashing of
+// the same prompt, taken in turns in one run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -42,8 +42,8 @@ struct Figures {
   std::size_t record_bytes = 0;
 };
 
-void run_round(const PickOptions& options, const std::vector<std::string>& prompts, pickd_client* client,
-               pickd_result* result, Figures& figures) {
+void run_round(const PickOptions& options, const std::vector<std::string>& prompts,
+               pickd_client* client, pickd_result* result, Figures& figures) {
   constexpr std::uint32_t kWarmUp = 50;
   for (std::uint32_t at = 0; at < options.picks + kWarmUp; ++at) {
     const std::string& text = prompts[at % prompts.size()];
@@ -88,8 +88,8 @@ void print_figures(const PickOptions& options, const Figures& figures) {
   }
   std::printf("%u endpoints, prompt of %u tokens as text, record of %zu bytes, daemon awake\n",
               options.endpoints, options.prompt_tokens, figures.record_bytes);
-  std::printf("%-28s p50 %6.0f ns   p99 %6.0f ns   p99.9 %6.0f ns\n", "pick, hashing included", pick_p50,
-              figures.pick_ns.percentile(0.99), figures.pick_ns.percentile(0.999));
+  std::printf("%-28s p50 %6.0f ns   p99 %6.0f ns   p99.9 %6.0f ns\n", "pick, hashing included",
+              pick_p50, figures.pick_ns.percentile(0.99), figures.pick_ns.percentile(0.999));
   std::printf("%-28s p50 %6.0f ns\n", "hashing", hash_p50);
   std::printf("%-28s p50 %6.0f ns   p99 %6.0f ns\n", "bare ring, same record", ring_p50,
               figures.ring_ns.percentile(0.99));
@@ -107,11 +107,13 @@ void run_pick(const PickOptions& options) {
   const Client client = open_client(daemon.socket(), 4096, PICKD_OPEN_BUSY_POLL);
   const ResultHandle result(pickd_result_new());
   std::vector<std::string> prompts;
-  for (std::uint32_t at = 0; at < options.prompts; ++at) prompts.push_back(make_text(options.prompt_tokens, at));
+  for (std::uint32_t at = 0; at < options.prompts; ++at)
+    prompts.push_back(make_text(options.prompt_tokens, at));
   Figures figures;
   const std::uint32_t block_tokens = daemon.control().state().block_tokens();
   const std::size_t keys = (options.prompt_tokens + block_tokens - 1) / block_tokens;
-  figures.record_bytes = abi::ring_units_bytes(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t));
+  figures.record_bytes =
+      abi::ring_units_bytes(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t));
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     daemon.wait_until_asleep();
     probe.run(figures.record_bytes, options.picks, figures.ring_ns);
@@ -124,15 +126,22 @@ void run_pick(const PickOptions& options) {
 
 void add_pick(CLI::App& app) {
   const auto options = std::make_shared<PickOptions>();
-  app.add_option("--endpoints", options->endpoints, "Endpoints")->check(CLI::Range(1, 4095))->capture_default_str();
-  app.add_option("--prompt-tokens", options->prompt_tokens, "Tokens of a prompt, four bytes of text each")
+  app.add_option("--endpoints", options->endpoints, "Endpoints")
+      ->check(CLI::Range(1, 4095))
+      ->capture_default_str();
+  app.add_option("--prompt-tokens", options->prompt_tokens,
+                 "Tokens of a prompt, four bytes of text each")
       ->check(CLI::Range(1, 262144))
       ->capture_default_str();
   app.add_option("--prompts", options->prompts, "Different prompts, in turn")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--rounds", options->rounds, "Turns of ring and picks")->check(CLI::Range(1, 10000))->capture_default_str();
-  app.add_option("--picks", options->picks, "Picks a round")->check(CLI::Range(1, 1000000))->capture_default_str();
+  app.add_option("--rounds", options->rounds, "Turns of ring and picks")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--picks", options->picks, "Picks a round")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   app.add_option("--policy", options->policy, "Scheduling profile by name");
   app.add_flag("--json", options->json, "Print one JSON object");
   app.callback([options] { run_pick(*options); });

@@ -1,9 +1,9 @@
 // pickd-bench replay: a Mooncake trace through a running daemon, over the rings, in trace time.
 //
-// Each request is picked at its arrival and reported at its end. Traces say how long an answer is, not how
-// long it took: first token after the uncached prefill, end after the output, at rates that are options.
-// Hits are counted from the outside, against caches of our own without a limit, not from what the daemon
-// believes.
+// Each request is picked at its arrival and reported at its end. Traces say how long an answer is,
+// not how long it took: first token after the uncached prefill, end after the output, at rates that
+// are options. Hits are counted from the outside, against caches of our own without a limit, not
+// from what the daemon believes.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -134,19 +134,22 @@ class Replay {
     ++figures.picks_of[name];
     const std::uint32_t cached = serve(caches_[name], trace_request);
     figures.hit_tokens += cached;
-    const double first_s = trace_request.arrival_s +
-                           (trace_request.input_tokens - cached) * options_.prefill_us_per_token * 1e-6;
+    const double first_s = trace_request.arrival_s + (trace_request.input_tokens - cached) *
+                                                         options_.prefill_us_per_token * 1e-6;
     const double end_s = first_s + trace_request.output_tokens * options_.itl_ms * 1e-3;
     const pickd_ticket ticket = pickd_result_ticket(result);
-    events_.push({first_s, PICKD_REPORT_FIRST_TOKEN, ticket, PICKD_UNKNOWN, PICKD_UNKNOWN, PICKD_UNKNOWN});
+    events_.push(
+        {first_s, PICKD_REPORT_FIRST_TOKEN, ticket, PICKD_UNKNOWN, PICKD_UNKNOWN, PICKD_UNKNOWN});
     events_.push({end_s, PICKD_REPORT_DONE, ticket, trace_request.input_tokens, cached,
                   trace_request.output_tokens});
   }
 
   // What the engine has of the prompt already; it holds all of it afterwards.
-  static std::uint32_t serve(std::unordered_set<std::uint64_t>& cache, const TraceRequest& request) {
+  static std::uint32_t serve(std::unordered_set<std::uint64_t>& cache,
+                             const TraceRequest& request) {
     std::size_t matched = 0;
-    while (matched < request.block_ids.size() && cache.contains(request.block_ids[matched])) ++matched;
+    while (matched < request.block_ids.size() && cache.contains(request.block_ids[matched]))
+      ++matched;
     cache.insert(request.block_ids.begin(), request.block_ids.end());
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(matched * kTraceBlockTokens, request.input_tokens));
@@ -184,12 +187,14 @@ class Replay {
 };
 
 void print_figures(const ReplayOptions& options, const Trace& trace, const Figures& figures) {
-  const double hit_rate = static_cast<double>(figures.hit_tokens) / static_cast<double>(trace.input_tokens);
+  const double hit_rate =
+      static_cast<double>(figures.hit_tokens) / static_cast<double>(trace.input_tokens);
   const double picks_per_s =
       static_cast<double>(trace.requests.size()) * 1e9 / static_cast<double>(figures.pick_ns_total);
   std::uint64_t busiest = 0;
   for (const auto& [name, picks] : figures.picks_of) busiest = std::max(busiest, picks);
-  const double busiest_share = static_cast<double>(busiest) / static_cast<double>(trace.requests.size());
+  const double busiest_share =
+      static_cast<double>(busiest) / static_cast<double>(trace.requests.size());
   const double pick_p50 = figures.pick_ns.percentile(0.5);
   const double hash_p50 = figures.hash_ns.percentile(0.5);
   const double ring_p50 = figures.ring_ns.percentile(0.5);
@@ -211,8 +216,8 @@ void print_figures(const ReplayOptions& options, const Trace& trace, const Figur
     std::printf("%s\n", out.dump(2).c_str());
     return;
   }
-  std::printf("%-34s %zu to %u endpoints, policy %s\n", "requests", trace.requests.size(), options.endpoints,
-              options.policy.empty() ? "default" : options.policy.c_str());
+  std::printf("%-34s %zu to %u endpoints, policy %s\n", "requests", trace.requests.size(),
+              options.endpoints, options.policy.empty() ? "default" : options.policy.c_str());
   std::printf("%-34s %.3f of a bound of %.3f (one infinite cache)\n", "token hit rate", hit_rate,
               trace.bound_hit_rate);
   std::printf("%-34s %.3f (even: %.3f)\n", "share of the busiest endpoint", busiest_share,
@@ -221,8 +226,8 @@ void print_figures(const ReplayOptions& options, const Trace& trace, const Figur
   std::printf("%-34s p50 %.0f ns, p99 %.0f ns, hashing included\n", "pick", pick_p50,
               figures.pick_ns.percentile(0.99));
   std::printf("%-34s p50 %.0f ns\n", "hashing the prompt", hash_p50);
-  std::printf("%-34s p50 %.0f ns, p99 %.0f ns, same record sizes, same run\n", "bare ring round trip", ring_p50,
-              figures.ring_ns.percentile(0.99));
+  std::printf("%-34s p50 %.0f ns, p99 %.0f ns, same record sizes, same run\n",
+              "bare ring round trip", ring_p50, figures.ring_ns.percentile(0.99));
   std::printf("%-34s %.2f\n", "pick / (ring + hashing), p50", pick_p50 / (ring_p50 + hash_p50));
 }
 
@@ -231,8 +236,11 @@ void print_figures(const ReplayOptions& options, const Trace& trace, const Figur
 void add_replay(CLI::App& app) {
   const auto options = std::make_shared<ReplayOptions>();
   app.add_option("--trace", options->trace, "Mooncake trace, one JSON object a line")->required();
-  app.add_option("--policy", options->policy, "Scheduling profile by name; default: the daemon's default");
-  app.add_option("--endpoints", options->endpoints, "Endpoints")->check(CLI::Range(1, 4095))->capture_default_str();
+  app.add_option("--policy", options->policy,
+                 "Scheduling profile by name; default: the daemon's default");
+  app.add_option("--endpoints", options->endpoints, "Endpoints")
+      ->check(CLI::Range(1, 4095))
+      ->capture_default_str();
   app.add_option("--keys-max", options->keys_max, "Longest prompt in blocks")
       ->check(CLI::Range(16, 16384))
       ->capture_default_str();

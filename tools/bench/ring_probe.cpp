@@ -35,15 +35,16 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value)
 struct RingProbe::Shared {
   alignas(abi::kLinePairBytes) std::atomic<std::uint64_t> submitted;
   alignas(abi::kLinePairBytes) std::atomic<std::uint64_t> completed;
-  alignas(abi::kLinePairBytes) std::atomic<std::uint32_t> awake;  // 0: the echo sleeps, 2: it shall end
+  alignas(
+      abi::kLinePairBytes) std::atomic<std::uint32_t> awake;  // 0: the echo sleeps, 2: it shall end
   std::atomic<std::uint32_t> bytes;
   alignas(abi::kLinePairBytes) std::byte submission[kSlotBytes];
   alignas(abi::kLinePairBytes) std::byte completion[kAnswerBytes];
 };
 
 RingProbe::RingProbe() {
-  void* memory =
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("ring probe: no memory");
   shared_ = new (memory) Shared{};
   const pid_t parent = ::getpid();

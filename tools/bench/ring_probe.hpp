@@ -1,5 +1,6 @@
-// The floor under a pick: one round trip over a bare ring pair, a record of `bytes` out and one line back,
-// between two processes that do nothing else. The other end spins only while a probe runs.
+// The floor under a pick: one round trip over a bare ring pair, a record of `bytes` out and one
+// line back, between two processes that do nothing else. The other end spins only while a probe
+// runs.
 #pragma once
 
 #include <sys/types.h>

@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Row {
-  const char* name;   // for people
-  const char* key;    // of the JSON object; null = the product's own
+  const char* name;  // for people
+  const char* key;   // of the JSON object; null = the product's own
   StoreFigures figures;
 };
 
@@ -49,7 +49,8 @@ void print_json(const std::vector<Row>& rows, const FindFigures& finds, double l
   json["find_quiet_p99_ns"] = finds.quiet_p99_ns;
   json["find_sweeping_p50_ns"] = finds.sweeping_p50_ns;
   json["find_sweeping_p99_ns"] = finds.sweeping_p99_ns;
-  for (const auto& [tokens, ns] : finds.by_tokens) json["find_by_tokens_ns"][std::to_string(tokens)] = ns;
+  for (const auto& [tokens, ns] : finds.by_tokens)
+    json["find_by_tokens_ns"][std::to_string(tokens)] = ns;
   json["reference"] = Json::object();
   for (std::size_t i = 1; i < rows.size(); ++i) {
     json["reference"][rows[i].key] = to_json(rows[i].figures, options);
@@ -59,25 +60,29 @@ void print_json(const std::vector<Row>& rows, const FindFigures& finds, double l
 
 void print_table(const std::vector<Row>& rows, const FindFigures& finds, double line_read_ns,
                  const StoreOptions& options) {
-  std::printf("%u blocks an id, %u endpoints, table of %u MiB, %u thread%s; random line read %.0f ns\n\n",
-              options.expand, options.endpoints, options.state_mib, options.threads,
-              options.threads == 1 ? "" : "s", line_read_ns);
+  std::printf(
+      "%u blocks an id, %u endpoints, table of %u MiB, %u thread%s; random line read %.0f ns\n\n",
+      options.expand, options.endpoints, options.state_mib, options.threads,
+      options.threads == 1 ? "" : "s", line_read_ns);
   std::printf("%-14s %9s %9s %9s %9s %9s %9s %9s %8s %6s\n", "", "find p50", "find p99", "insert",
               "combined", "steady", "steady", "evict", "bytes", "load");
-  std::printf("%-14s %9s %9s %9s %9s %9s %9s %9s %8s %6s\n", "", "us", "us", "M/s", "M ops/s", "insert M/s",
-              "comb. M/s", "M/s", "/holding", "");
+  std::printf("%-14s %9s %9s %9s %9s %9s %9s %9s %8s %6s\n", "", "us", "us", "M/s", "M ops/s",
+              "insert M/s", "comb. M/s", "M/s", "/holding", "");
   for (const Row& row : rows) {
     const StoreFigures& f = row.figures;
-    std::printf("%-14s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %8.1f %6.2f\n", row.name, f.find_p50_ns / 1e3,
-                f.find_p99_ns / 1e3, f.insert_mblocks_s, f.combined_mops_s, f.steady_insert_mblocks_s,
-                f.steady_combined_mops_s, f.evict_mentries_s, f.bytes_per_holding, f.load);
+    std::printf("%-14s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %8.1f %6.2f\n", row.name,
+                f.find_p50_ns / 1e3, f.find_p99_ns / 1e3, f.insert_mblocks_s, f.combined_mops_s,
+                f.steady_insert_mblocks_s, f.steady_combined_mops_s, f.evict_mentries_s,
+                f.bytes_per_holding, f.load);
   }
   const StoreFigures& own = rows[0].figures;
-  std::printf("\npickd: find mean %.2f us, %.0f words replaced; in steady state load %.2f, %.1f M evictions/s\n",
-              own.find_mean_ns / 1e3, own.replaced, own.steady_load, own.steady_evict_mentries_s);
+  std::printf(
+      "\npickd: find mean %.2f us, %.0f words replaced; in steady state load %.2f, %.1f M "
+      "evictions/s\n",
+      own.find_mean_ns / 1e3, own.replaced, own.steady_load, own.steady_evict_mentries_s);
   if (options.shared_blocks != 0) {
-    std::printf("pickd: common prompt of %u blocks found for %.2f %% of the endpoints\n", options.shared_blocks,
-                100 * own.shared_found);
+    std::printf("pickd: common prompt of %u blocks found for %.2f %% of the endpoints\n",
+                options.shared_blocks, 100 * own.shared_found);
   }
   std::printf("pickd: find p50/p99 %.2f/%.2f us alone, %.2f/%.2f us with the sweep flat out\n",
               finds.quiet_p50_ns / 1e3, finds.quiet_p99_ns / 1e3, finds.sweeping_p50_ns / 1e3,
@@ -95,37 +100,51 @@ void measure_store(const StoreOptions& options) {
   const double line_read_ns = measure_line_read_ns(bytes);
   FindFigures finds;
   std::vector<Row> rows;
-  const auto measure = [&](const char* name, const char* key, const MakeSubject& make, FindFigures* more) {
+  const auto measure = [&](const char* name, const char* key, const MakeSubject& make,
+                           FindFigures* more) {
     if (!options.json) std::fprintf(stderr, "measuring %s ...\n", name);
     rows.push_back({name, key, measure_subject(make, workload, options, more)});
   };
-  measure("pickd", nullptr,
-          [&](bool) { return make_pickd_store(options.endpoints, bytes, options.threads); }, &finds);
+  measure(
+      "pickd", nullptr,
+      [&](bool) { return make_pickd_store(options.endpoints, bytes, options.threads); }, &finds);
   if (options.references) {
-    measure("(a) locked LRU", "locked_lru", [&](bool) { return make_locked_lru(options.endpoints); }, nullptr);
-    measure("(b) char radix", "char_radix",
-            [&](bool) { return make_char_radix(options.endpoints, workload.block_bytes()); }, nullptr);
-    measure("(c) hash radix", "hash_radix",
-            [&](bool with_ttl) { return make_hash_radix(options.endpoints, with_ttl); }, nullptr);
+    measure(
+        "(a) locked LRU", "locked_lru", [&](bool) { return make_locked_lru(options.endpoints); },
+        nullptr);
+    measure(
+        "(b) char radix", "char_radix",
+        [&](bool) { return make_char_radix(options.endpoints, workload.block_bytes()); }, nullptr);
+    measure(
+        "(c) hash radix", "hash_radix",
+        [&](bool with_ttl) { return make_hash_radix(options.endpoints, with_ttl); }, nullptr);
   }
-  if (options.json) print_json(rows, finds, line_read_ns, options);
-  else print_table(rows, finds, line_read_ns, options);
+  if (options.json)
+    print_json(rows, finds, line_read_ns, options);
+  else
+    print_table(rows, finds, line_read_ns, options);
 }
 
 void add_store(CLI::App& app) {
   auto options = std::make_shared<StoreOptions>();
   app.add_option("--trace", options->trace, "Mooncake trace, one JSON object a line")->required();
-  app.add_option("--expand", options->expand, "Blocks made of each 512-token id (32 = 16 tokens a block)")
+  app.add_option("--expand", options->expand,
+                 "Blocks made of each 512-token id (32 = 16 tokens a block)")
       ->check(CLI::Range(1, 64));
   app.add_option("--endpoints", options->endpoints, "Endpoints; request i goes to i mod N")
       ->check(CLI::Range(1U, static_cast<unsigned>(abi::kEndpointIdsMax) - 1));
-  app.add_option("--state-mib", options->state_mib, "Size of pickd's table")->check(CLI::Range(1, 65536));
-  app.add_option("--shared-blocks", options->shared_blocks, "Blocks of one prompt in front of every request")
+  app.add_option("--state-mib", options->state_mib, "Size of pickd's table")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--shared-blocks", options->shared_blocks,
+                 "Blocks of one prompt in front of every request")
       ->check(CLI::Range(0, 4096));
-  app.add_option("--ttl-ticks", options->ttl_ticks, "TTL in requests: measures the steady state too (0 = not)");
-  app.add_option("--loops", options->loops, "Replays for the steady state; the first one only fills")
+  app.add_option("--ttl-ticks", options->ttl_ticks,
+                 "TTL in requests: measures the steady state too (0 = not)");
+  app.add_option("--loops", options->loops,
+                 "Replays for the steady state; the first one only fills")
       ->check(CLI::Range(1, 80));
-  app.add_option("--threads", options->threads, "Threads that share the fresh replay")->check(CLI::Range(1, 32));
+  app.add_option("--threads", options->threads, "Threads that share the fresh replay")
+      ->check(CLI::Range(1, 32));
   app.add_option("--requests", options->requests_max, "Requests to take from the trace (0 = all)");
   app.add_flag("!--no-reference", options->references, "Measure pickd alone");
   app.add_flag("--json", options->json, "Print one JSON object");
@@ -133,7 +152,8 @@ void add_store(CLI::App& app) {
 }
 
 int run_store(int argc, char** argv) {
-  CLI::App app{"Measures the prefix table on a trace, beside reference structures and the machine."};
+  CLI::App app{
+      "Measures the prefix table on a trace, beside reference structures and the machine."};
   add_store(app);
   try {
     app.parse(argc, argv);

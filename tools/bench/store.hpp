@@ -13,14 +13,14 @@ namespace pickd::bench {
 
 struct StoreOptions {
   std::string trace;
-  std::uint32_t expand = 32;        // chained blocks for each 512-token id: 32 = blocks of 16 tokens
+  std::uint32_t expand = 32;  // chained blocks for each 512-token id: 32 = blocks of 16 tokens
   std::uint32_t endpoints = 8;
   std::uint32_t state_mib = 128;    // of the prefix table
   std::uint32_t shared_blocks = 0;  // of one common prompt in front of every request
   std::uint32_t ttl_ticks = 0;      // a tick is one request; 0 = no steady state is measured
   std::uint32_t loops = 3;          // times the trace is replayed for the steady state
   std::uint32_t threads = 1;
-  std::uint32_t requests_max = 0;   // 0 = the whole trace
+  std::uint32_t requests_max = 0;  // 0 = the whole trace
   bool references = true;
   bool json = false;
 };

@@ -85,9 +85,8 @@ class CharRadix : public StoreSubject {
     while (!leaves.empty() && leaves.top().first < tick) {
       Node* node = leaves.top().second;
       leaves.pop();
-      bytes_held_ -= node->text.size() * std::erase_if(node->uses, [tick](const Use& use) {
-        return use.tick < tick;
-      });
+      bytes_held_ -= node->text.size() *
+                     std::erase_if(node->uses, [tick](const Use& use) { return use.tick < tick; });
       if (!node->uses.empty()) continue;
       Node* parent = node->parent;
       parent->children.erase(node->text[0]);

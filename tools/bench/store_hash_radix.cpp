@@ -109,9 +109,9 @@ class HashRadix : public StoreSubject {
   };
 
   static std::uint32_t common(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
-    const auto [at, unused] = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(
-                                                                       std::min(a.size(), b.size())),
-                                            b.begin());
+    const auto [at, unused] = std::mismatch(
+        a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())),
+        b.begin());
     return static_cast<std::uint32_t>(at - a.begin());
   }
 
@@ -121,7 +121,8 @@ class HashRadix : public StoreSubject {
       if (other.endpoint == endpoint) holder = &other;
     }
     if (holder == nullptr) holder = &node.holders.emplace_back(Holder{endpoint, 0});
-    for (std::uint32_t at = holder->covered; at < length; ++at) lookups_[endpoint][node.run[at]] = &node;
+    for (std::uint32_t at = holder->covered; at < length; ++at)
+      lookups_[endpoint][node.run[at]] = &node;
     holder->covered = std::max(holder->covered, length);
     if (!with_ttl_) return;
     Timers& timers = timers_[endpoint];

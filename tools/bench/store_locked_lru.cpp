@@ -66,7 +66,8 @@ class LockedLru : public StoreSubject {
         list.recent.pop_back();
         const auto at = holders_.find(key);
         std::vector<std::uint16_t>& holders = at->second;
-        holders.erase(std::find(holders.begin(), holders.end(), static_cast<std::uint16_t>(endpoint)));
+        holders.erase(
+            std::find(holders.begin(), holders.end(), static_cast<std::uint16_t>(endpoint)));
         if (holders.empty()) holders_.erase(at);
         ++eviction.entries;
         --entries_;

@@ -62,9 +62,8 @@ Spent replay_by_all_threads(StoreSubject& subject, const StoreWorkload& workload
   std::vector<Spent> spent(options.threads);
   std::vector<std::thread> threads;
   for (std::uint32_t thread = 1; thread < options.threads; ++thread) {
-    threads.emplace_back([&, thread] {
-      replay(subject, workload, options, 0, thread, 0, spent[thread]);
-    });
+    threads.emplace_back(
+        [&, thread] { replay(subject, workload, options, 0, thread, 0, spent[thread]); });
   }
   replay(subject, workload, options, 0, 0, 0, spent[0]);
   for (std::thread& thread : threads) thread.join();
@@ -77,7 +76,8 @@ Spent replay_by_all_threads(StoreSubject& subject, const StoreWorkload& workload
   return std::move(spent[0]);
 }
 
-double share_found(StoreSubject& subject, const StoreWorkload& workload, const StoreOptions& options) {
+double share_found(StoreSubject& subject, const StoreWorkload& workload,
+                   const StoreOptions& options) {
   PromptBuffer buffer;
   const StorePrompt prompt = workload.shared(buffer);
   std::vector<std::uint32_t> blocks(options.endpoints);
@@ -104,8 +104,8 @@ tools::Samples find_some(StoreSubject& subject, const StoreWorkload& workload,
 }
 
 // Chains of one length after the other, each held by one endpoint in full and by the rest in part.
-void find_by_length(StoreSubject& subject, const StoreWorkload& workload, const StoreOptions& options,
-                    FindFigures& figures) {
+void find_by_length(StoreSubject& subject, const StoreWorkload& workload,
+                    const StoreOptions& options, FindFigures& figures) {
   const std::uint32_t block_tokens = kTraceBlockTokens / options.expand;
   base::Random random(7);
   std::vector<std::uint32_t> blocks(options.endpoints);
@@ -113,9 +113,11 @@ void find_by_length(StoreSubject& subject, const StoreWorkload& workload, const 
     constexpr std::uint32_t kChains = 64;
     std::vector<std::vector<std::uint64_t>> chains(kChains);
     for (auto& chain : chains) {
-      for (std::uint32_t i = 0; i < std::max(1U, tokens / block_tokens); ++i) chain.push_back(random.next());
+      for (std::uint32_t i = 0; i < std::max(1U, tokens / block_tokens); ++i)
+        chain.push_back(random.next());
       for (std::uint32_t id = 0; id < std::min(8U, options.endpoints); ++id) {
-        const std::size_t held = id == 0 ? chain.size() : random.below(static_cast<std::uint32_t>(chain.size()));
+        const std::size_t held =
+            id == 0 ? chain.size() : random.below(static_cast<std::uint32_t>(chain.size()));
         subject.insert({std::span(chain).first(held), {}}, id, workload.requests());
       }
     }
@@ -131,8 +133,8 @@ void find_by_length(StoreSubject& subject, const StoreWorkload& workload, const 
   }
 }
 
-void measure_finds(StoreSubject& subject, const StoreWorkload& workload, const StoreOptions& options,
-                   FindFigures& figures) {
+void measure_finds(StoreSubject& subject, const StoreWorkload& workload,
+                   const StoreOptions& options, FindFigures& figures) {
   const tools::Samples quiet = find_some(subject, workload, options);
   figures.quiet_p50_ns = quiet.percentile(0.5);
   figures.quiet_p99_ns = quiet.percentile(0.99);
@@ -160,8 +162,8 @@ void measure_eviction(StoreSubject& subject, std::uint64_t tick, StoreFigures& f
   figures.evict_mentries_s = static_cast<double>(evicted) * 1e3 / ns_between(start, Clock::now());
 }
 
-void measure_steady(StoreSubject& subject, const StoreWorkload& workload, const StoreOptions& options,
-                    StoreFigures& figures) {
+void measure_steady(StoreSubject& subject, const StoreWorkload& workload,
+                    const StoreOptions& options, StoreFigures& figures) {
   StoreOptions single = options;
   single.threads = 1;
   Spent spent;
@@ -206,7 +208,8 @@ StoreFigures measure_subject(const MakeSubject& make, const StoreWorkload& workl
     figures.find_p99_ns = spent.finds.percentile(0.99);
     figures.find_mean_ns = spent.finds.mean();
     figures.insert_mblocks_s = blocks * 1e3 * options.threads / spent.insert_ns;
-    figures.combined_mops_s = 2 * blocks * 1e3 * options.threads / (spent.find_ns + spent.insert_ns);
+    figures.combined_mops_s =
+        2 * blocks * 1e3 * options.threads / (spent.find_ns + spent.insert_ns);
     figures.bytes_per_holding =
         static_cast<double>(subject->bytes()) / static_cast<double>(subject->entries());
     figures.load = subject->load();
@@ -221,15 +224,19 @@ StoreFigures measure_subject(const MakeSubject& make, const StoreWorkload& workl
 
 double measure_line_read_ns(std::uint64_t bytes) {
   const std::uint64_t lines = bytes / 64;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("no memory to read lines from: choose a smaller --state-mib");
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw std::runtime_error("no memory to read lines from: choose a smaller --state-mib");
   auto* words = static_cast<std::uint64_t*>(memory);
   // One cycle through all lines (Sattolo), so that every read depends on the one before.
   std::vector<std::uint32_t> order(lines);
   std::iota(order.begin(), order.end(), 0U);
   base::Random random(1);
-  for (std::uint64_t i = lines - 1; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint32_t>(i))]);
-  for (std::uint64_t i = 0; i < lines; ++i) words[std::uint64_t{order[i]} * 8] = order[(i + 1) % lines];
+  for (std::uint64_t i = lines - 1; i > 0; --i)
+    std::swap(order[i], order[random.below(static_cast<std::uint32_t>(i))]);
+  for (std::uint64_t i = 0; i < lines; ++i)
+    words[std::uint64_t{order[i]} * 8] = order[(i + 1) % lines];
   constexpr std::uint64_t kReads = 4'000'000;
   std::uint64_t at = 0;
   const auto start = Clock::now();

@@ -16,16 +16,22 @@ namespace {
 class PickdStore : public StoreSubject {
  public:
   PickdStore(std::uint32_t endpoints, std::uint64_t bytes, std::uint32_t threads)
-      : bytes_(bytes / 128 * 128), records_(new abi::EndpointRecord[endpoints + 1]()),
-        words_(map_words(bytes_)), ages_(endpoints + 1), table_(parts(endpoints), &ages_),
-        horizons_(parts(endpoints), ages_), sweep_(parts(endpoints), ages_, horizons_), lives_(threads) {
+      : bytes_(bytes / 128 * 128),
+        records_(new abi::EndpointRecord[endpoints + 1]()),
+        words_(map_words(bytes_)),
+        ages_(endpoints + 1),
+        table_(parts(endpoints), &ages_),
+        horizons_(parts(endpoints), ages_),
+        sweep_(parts(endpoints), ages_, horizons_),
+        lives_(threads) {
     for (std::uint32_t id = 1; id <= endpoints; ++id) {
       ids_.push_back(static_cast<std::uint16_t>(id));
       records_[id].life.store(abi::LifeWord::make(1, 0, 0).bits);
       records_[id].confirmed_life.store(abi::LifeWord::make(1, 0, 0).bits);
     }
     for (auto& lives : lives_) lives.resize(endpoints);
-    for (std::uint32_t i = 0; i < threads; ++i) scratch_.push_back(std::make_unique<prefix::MatchScratch>());
+    for (std::uint32_t i = 0; i < threads; ++i)
+      scratch_.push_back(std::make_unique<prefix::MatchScratch>());
     horizons_.advance(1, 0);
   }
   ~PickdStore() override { ::munmap(words_, bytes_); }
@@ -79,12 +85,13 @@ class PickdStore : public StoreSubject {
   static std::atomic<std::uint64_t>* map_words(std::uint64_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) throw std::runtime_error("no memory for the table: choose a smaller --state-mib");
+    if (memory == MAP_FAILED)
+      throw std::runtime_error("no memory for the table: choose a smaller --state-mib");
     return static_cast<std::atomic<std::uint64_t>*>(memory);
   }
   prefix::TableParts parts(std::uint32_t endpoints) {
-    return {words_,        bytes_ / abi::kCacheLineBytes, records_.get(),
-            endpoints + 1, &global_horizon_,              10};
+    return {words_, bytes_ / abi::kCacheLineBytes, records_.get(), endpoints + 1, &global_horizon_,
+            10};
   }
   std::uint32_t stamp(std::uint64_t tick) {
     last_tick_.store(tick, std::memory_order_relaxed);

@@ -28,8 +28,10 @@ void append_text(std::string& text, std::uint64_t seed, std::size_t bytes) {
 }  // namespace
 
 StoreWorkload::StoreWorkload(const StoreOptions& options)
-    : expand_(options.expand), shared_blocks_(options.shared_blocks),
-      block_bytes_(static_cast<std::uint32_t>(kTraceBlockTokens * kBytesPerToken / options.expand)) {
+    : expand_(options.expand),
+      shared_blocks_(options.shared_blocks),
+      block_bytes_(
+          static_cast<std::uint32_t>(kTraceBlockTokens * kBytesPerToken / options.expand)) {
   const Trace trace = read_trace(options.trace);
   std::size_t count = trace.requests.size();
   if (options.requests_max != 0) count = std::min<std::size_t>(count, options.requests_max);
@@ -37,7 +39,8 @@ StoreWorkload::StoreWorkload(const StoreOptions& options)
   id_starts_.push_back(0);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t key = mixed(kSharedRoot);
-    for (std::uint32_t block = 0; block < shared_blocks_; ++block) keys_.push_back(key = mixed(key ^ block));
+    for (std::uint32_t block = 0; block < shared_blocks_; ++block)
+      keys_.push_back(key = mixed(key ^ block));
     for (const std::uint64_t id : trace.requests[i].block_ids) {
       ids_.push_back(id);
       for (std::uint32_t part = 0; part < expand_; ++part) {

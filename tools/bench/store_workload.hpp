@@ -26,7 +26,8 @@ class StoreWorkload {
   std::uint32_t block_bytes() const { return block_bytes_; }  // of text
 
   // Request `at` of replay `loop`: every replay asks about other content than the ones before.
-  StorePrompt prompt(std::size_t at, std::uint32_t loop, bool with_text, PromptBuffer& buffer) const;
+  StorePrompt prompt(std::size_t at, std::uint32_t loop, bool with_text,
+                     PromptBuffer& buffer) const;
   // The common prompt alone; empty without one.
   StorePrompt shared(PromptBuffer& buffer) const;
 
@@ -34,9 +35,9 @@ class StoreWorkload {
   std::uint32_t expand_;
   std::uint32_t shared_blocks_;
   std::uint32_t block_bytes_;
-  std::vector<std::uint64_t> keys_;       // of all requests, one behind the other
-  std::vector<std::uint64_t> starts_;     // of request i in keys_; one more at the end
-  std::vector<std::uint64_t> ids_;        // the same of the trace's ids
+  std::vector<std::uint64_t> keys_;    // of all requests, one behind the other
+  std::vector<std::uint64_t> starts_;  // of request i in keys_; one more at the end
+  std::vector<std::uint64_t> ids_;     // the same of the trace's ids
   std::vector<std::uint64_t> id_starts_;
 };
 

@@ -19,8 +19,8 @@ void spread_arrivals(std::vector<TraceRequest>& requests) {
   for (std::size_t from = 0; from < requests.size();) {
     std::size_t to = from;
     while (to < requests.size() && requests[to].arrival_s == requests[from].arrival_s) ++to;
-    const double span = to < requests.size() ? requests[to].arrival_s - requests[from].arrival_s
-                                             : kLastGroupSpanS;
+    const double span =
+        to < requests.size() ? requests[to].arrival_s - requests[from].arrival_s : kLastGroupSpanS;
     const double first = requests[from].arrival_s;
     for (std::size_t at = from; at < to; ++at) {
       requests[at].arrival_s =
@@ -35,11 +35,14 @@ double bound_of(const Trace& trace) {
   std::uint64_t hits = 0;
   for (const TraceRequest& request : trace.requests) {
     std::size_t matched = 0;
-    while (matched < request.block_ids.size() && cached.contains(request.block_ids[matched])) ++matched;
+    while (matched < request.block_ids.size() && cached.contains(request.block_ids[matched]))
+      ++matched;
     hits += std::min<std::uint64_t>(matched * kTraceBlockTokens, request.input_tokens);
     cached.insert(request.block_ids.begin(), request.block_ids.end());
   }
-  return trace.input_tokens == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(trace.input_tokens);
+  return trace.input_tokens == 0
+             ? 0
+             : static_cast<double>(hits) / static_cast<double>(trace.input_tokens);
 }
 
 }  // namespace
@@ -61,14 +64,15 @@ Trace read_trace(const std::string& path) {
       trace.input_tokens += request.input_tokens;
       trace.requests.push_back(std::move(request));
     } catch (const nlohmann::json::exception& error) {
-      throw std::runtime_error(path + ":" + std::to_string(number) +
-                               ": not a request (timestamp, input_length, output_length, hash_ids): " +
-                               error.what());
+      throw std::runtime_error(
+          path + ":" + std::to_string(number) +
+          ": not a request (timestamp, input_length, output_length, hash_ids): " + error.what());
     }
   }
   if (trace.requests.empty()) throw std::runtime_error(path + ": holds no request");
-  std::stable_sort(trace.requests.begin(), trace.requests.end(),
-                   [](const TraceRequest& a, const TraceRequest& b) { return a.arrival_s < b.arrival_s; });
+  std::stable_sort(
+      trace.requests.begin(), trace.requests.end(),
+      [](const TraceRequest& a, const TraceRequest& b) { return a.arrival_s < b.arrival_s; });
   spread_arrivals(trace.requests);
   trace.bound_hit_rate = bound_of(trace);
   return trace;
@@ -82,7 +86,8 @@ void make_prompt(const TraceRequest& request, std::vector<std::uint32_t>& token_
     base::Random random(id * 0x9E3779B97F4A7C15ULL + 1);
     const std::size_t from = block * kTraceBlockTokens;
     const std::size_t to = std::min<std::size_t>(from + kTraceBlockTokens, token_ids.size());
-    for (std::size_t at = from; at < to; ++at) token_ids[at] = static_cast<std::uint32_t>(random.next());
+    for (std::size_t at = from; at < to; ++at)
+      token_ids[at] = static_cast<std::uint32_t>(random.next());
   }
 }
 

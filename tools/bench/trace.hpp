@@ -1,5 +1,5 @@
-// A Mooncake trace: requests with a time, lengths and ids of 512-token blocks. Equal ids are equal blocks
-// with equal history.
+// A Mooncake trace: requests with a time, lengths and ids of 512-token blocks. Equal ids are equal
+// blocks with equal history.
 #pragma once
 
 #include <cstdint>

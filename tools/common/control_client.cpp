@@ -27,8 +27,10 @@ std::string socket_or_default(const std::string& socket) {
 
 ControlClient::ControlClient(const std::string& socket, const std::string& name)
     : socket_(socket_or_default(socket)), name_(name) {
-  const client::Identity identity{socket_.c_str(), name_.c_str(), base::random_u64(), abi::kKeysDefault, 0};
-  if (client::Session::open(identity, client::Deadline::after_ms(kTimeoutMs), error_, &session_) != 0) {
+  const client::Identity identity{socket_.c_str(), name_.c_str(), base::random_u64(),
+                                  abi::kKeysDefault, 0};
+  if (client::Session::open(identity, client::Deadline::after_ms(kTimeoutMs), error_, &session_) !=
+      0) {
     fail(socket_ + ": " + words(error_));
   }
 }

@@ -14,7 +14,8 @@ std::string human_bytes(std::uint64_t bytes) {
     ++unit;
   }
   char text[32];
-  std::snprintf(text, sizeof text, value >= 100 || value == static_cast<std::uint64_t>(value) ? "%.0f %s" : "%.1f %s",
+  std::snprintf(text, sizeof text,
+                value >= 100 || value == static_cast<std::uint64_t>(value) ? "%.0f %s" : "%.1f %s",
                 value, kUnits[unit]);
   return text;
 }
@@ -27,10 +28,12 @@ std::string human_ms(std::uint64_t milliseconds) {
   } else if (seconds < 60) {
     std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(milliseconds) / 1000);
   } else if (seconds < 3600) {
-    std::snprintf(text, sizeof text, "%llu min %llu s", static_cast<unsigned long long>(seconds / 60),
+    std::snprintf(text, sizeof text, "%llu min %llu s",
+                  static_cast<unsigned long long>(seconds / 60),
                   static_cast<unsigned long long>(seconds % 60));
   } else {
-    std::snprintf(text, sizeof text, "%llu h %llu min", static_cast<unsigned long long>(seconds / 3600),
+    std::snprintf(text, sizeof text, "%llu h %llu min",
+                  static_cast<unsigned long long>(seconds / 3600),
                   static_cast<unsigned long long>(seconds / 60 % 60));
   }
   return text;

@@ -6,7 +6,7 @@
 
 namespace pickd::tools {
 
-std::string human_bytes(std::uint64_t bytes);        // "256 MiB"
-std::string human_ms(std::uint64_t milliseconds);    // "3.2 s", "2 h 5 min"
+std::string human_bytes(std::uint64_t bytes);      // "256 MiB"
+std::string human_ms(std::uint64_t milliseconds);  // "3.2 s", "2 h 5 min"
 
 }  // namespace pickd::tools

@@ -12,7 +12,8 @@ namespace pickd::ctl {
 namespace {
 
 const char* state_name(std::uint8_t state) {
-  static constexpr const char* kNames[] = {"free", "ready", "suspect", "down", "draining", "starting"};
+  static constexpr const char* kNames[] = {"free", "ready",    "suspect",
+                                           "down", "draining", "starting"};
   return state < std::size(kNames) ? kNames[state] : "unknown";
 }
 const char* role_name(std::uint8_t role) {
@@ -21,7 +22,9 @@ const char* role_name(std::uint8_t role) {
 }
 
 // "-" where nobody told.
-std::string told(std::uint32_t value) { return value == abi::kUnknown32 ? "-" : std::to_string(value); }
+std::string told(std::uint32_t value) {
+  return value == abi::kUnknown32 ? "-" : std::to_string(value);
+}
 std::string told_share(std::uint32_t ppm) {
   if (ppm == abi::kUnknown32) return "-";
   char text[16];
@@ -52,7 +55,8 @@ nlohmann::ordered_json to_json(const fb::EndpointStatus& endpoint) {
   out["models"] = nlohmann::ordered_json::array();
   for (const auto* model : *endpoint.models()) out["models"].push_back(model->str());
   out["adapters_active"] = nlohmann::ordered_json::array();
-  for (const auto* adapter : *endpoint.adapters_active()) out["adapters_active"].push_back(adapter->str());
+  for (const auto* adapter : *endpoint.adapters_active())
+    out["adapters_active"].push_back(adapter->str());
   return out;
 }
 
@@ -70,8 +74,8 @@ void run_endpoints(const Options& options) {
   tools::ControlClient control(options.socket, "pickctl");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   if (!options.json) {
-    std::printf("%-20s %-24s %-9s %-8s %9s %10s %8s %8s %7s %9s\n", "NAME", "ADDRESS", "STATE", "ROLE",
-                "IN-FLIGHT", "TOKENS", "WAITING", "RUNNING", "KV", "BLOCKS");
+    std::printf("%-20s %-24s %-9s %-8s %9s %10s %8s %8s %7s %9s\n", "NAME", "ADDRESS", "STATE",
+                "ROLE", "IN-FLIGHT", "TOKENS", "WAITING", "RUNNING", "KV", "BLOCKS");
   }
   std::uint32_t from = 0;
   do {
@@ -88,7 +92,8 @@ void run_endpoints(const Options& options) {
     }
     from = page.next_id();
   } while (from != 0);
-  if (options.json) std::printf("%s\n", nlohmann::ordered_json{{"endpoints", list}}.dump(2).c_str());
+  if (options.json)
+    std::printf("%s\n", nlohmann::ordered_json{{"endpoints", list}}.dump(2).c_str());
 }
 
 }  // namespace pickd::ctl

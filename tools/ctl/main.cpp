@@ -12,11 +12,14 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("pickctl ") + pickd_version());
   app.require_subcommand(1);
   pickd::ctl::Options options;
-  app.add_option("--socket", options.socket, "Control socket; default $PICKD_SOCKET or /run/pickd/pickd.sock");
+  app.add_option("--socket", options.socket,
+                 "Control socket; default $PICKD_SOCKET or /run/pickd/pickd.sock");
   app.add_flag("--json", options.json, "Print one JSON object");
   app.fallthrough();  // --json may stand behind the command
   for (const pickd::ctl::Command& command : pickd::ctl::commands()) {
-    app.add_subcommand(command.name, command.help)->callback([&options, &command] { command.run(options); });
+    app.add_subcommand(command.name, command.help)->callback([&options, &command] {
+      command.run(options);
+    });
   }
   try {
     app.parse(argc, argv);

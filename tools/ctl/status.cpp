@@ -44,18 +44,22 @@ void print_text(const fb::StatusAnswer& status) {
               tools::human_ms(status.uptime_ms()).c_str(), status.socket()->c_str());
   std::printf("profile      %s\n", status.profile()->c_str());
   std::printf("endpoints    %u, %u ready\n", status.endpoints(), status.endpoints_ready());
-  std::printf("clients      %u, %u channels, %u worker%s, reactor %s\n", status.clients(), status.channels(),
-              status.workers(), status.workers() == 1 ? "" : "s", status.reactor()->c_str());
-  const double load =
-      status.prefix_words() == 0 ? 0 : 100.0 * static_cast<double>(status.prefix_live()) /
-                                           static_cast<double>(status.prefix_words());
+  std::printf("clients      %u, %u channels, %u worker%s, reactor %s\n", status.clients(),
+              status.channels(), status.workers(), status.workers() == 1 ? "" : "s",
+              status.reactor()->c_str());
+  const double load = status.prefix_words() == 0
+                          ? 0
+                          : 100.0 * static_cast<double>(status.prefix_live()) /
+                                static_cast<double>(status.prefix_words());
   std::printf("state        %s, blocks of %u tokens, TTL %s\n",
               tools::human_bytes(status.state_bytes()).c_str(), status.block_tokens(),
               tools::human_ms(status.ttl_ms()).c_str());
-  std::printf("prefixes     %" PRIu64 " blocks held, %.1f %% of the table\n", status.prefix_live(), load);
+  std::printf("prefixes     %" PRIu64 " blocks held, %.1f %% of the table\n", status.prefix_live(),
+              load);
   std::printf("in flight    %" PRIu64 " requests\n", status.reservations());
   for (const fb::Counter* counter : *status.counters()) {
-    if (counter->value() != 0) std::printf("%-48s %" PRIu64 "\n", counter->name()->c_str(), counter->value());
+    if (counter->value() != 0)
+      std::printf("%-48s %" PRIu64 "\n", counter->name()->c_str(), counter->value());
   }
 }
 

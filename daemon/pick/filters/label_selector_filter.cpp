@@ -33,13 +33,15 @@ struct Expression {
 
 class LabelSelectorFilter final : public Filter {
  public:
-  explicit LabelSelectorFilter(std::vector<Expression> expressions) : expressions_(std::move(expressions)) {}
+  explicit LabelSelectorFilter(std::vector<Expression> expressions)
+      : expressions_(std::move(expressions)) {}
 
   void filter(const PickContext& context, std::span<std::uint8_t> keep) const override {
     for (std::size_t at = 0; at < keep.size(); ++at) {
       const endpoints::TopologyEndpoint& endpoint = *context.candidates.endpoints()[at];
-      keep[at] = std::all_of(expressions_.begin(), expressions_.end(),
-                             [&](const Expression& expression) { return expression.fits(endpoint); });
+      keep[at] =
+          std::all_of(expressions_.begin(), expressions_.end(),
+                      [&](const Expression& expression) { return expression.fits(endpoint); });
     }
   }
 
@@ -69,8 +71,9 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
   }
   for (const config::Entry& entry : item.entries) {
     if (entry.key != "key" && entry.key != "operator" && entry.key != "values") {
-      return parameters.refuse("matchExpressions", "an entry has `key`, `operator` and `values`, not `" +
-                                                       entry.key + "`");
+      return parameters.refuse(
+          "matchExpressions",
+          "an entry has `key`, `operator` and `values`, not `" + entry.key + "`");
     }
   }
   static constexpr std::pair<const char*, Expression::Operator> kOperators[] = {
@@ -78,8 +81,9 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
       {"NotIn", Expression::Operator::kNotIn},
       {"Exists", Expression::Operator::kExists},
       {"DoesNotExist", Expression::Operator::kDoesNotExist}};
-  const auto* const found = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                         [&](const auto& known) { return op->scalar == known.first; });
+  const auto* const found =
+      std::find_if(std::begin(kOperators), std::end(kOperators),
+                   [&](const auto& known) { return op->scalar == known.first; });
   if (found == std::end(kOperators)) {
     return parameters.refuse("matchExpressions", "operator `" + op->scalar +
                                                      "` must be In, NotIn, Exists or DoesNotExist");
@@ -96,9 +100,9 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
   const bool needs_values =
       expression.op == Expression::Operator::kIn || expression.op == Expression::Operator::kNotIn;
   if (needs_values == expression.values.empty()) {
-    return parameters.refuse("matchExpressions",
-                             needs_values ? "In and NotIn need a list of `values`"
-                                          : "Exists and DoesNotExist take no `values`");
+    return parameters.refuse("matchExpressions", needs_values
+                                                     ? "In and NotIn need a list of `values`"
+                                                     : "Exists and DoesNotExist take no `values`");
   }
   expressions.push_back(std::move(expression));
 }
@@ -113,7 +117,8 @@ std::unique_ptr<Plugin> make_label_selector_filter(config::ParameterReader& para
     for (const config::Tree& item : list->items) read_expression(parameters, *item, expressions);
   }
   if (expressions.empty()) {
-    parameters.refuse("matchLabels", "a label-selector-filter needs matchLabels or matchExpressions");
+    parameters.refuse("matchLabels",
+                      "a label-selector-filter needs matchLabels or matchExpressions");
   }
   return std::make_unique<LabelSelectorFilter>(std::move(expressions));
 }

@@ -1,5 +1,5 @@
-// max-score-picker: the highest sums, in order. Candidates of equal sum are drawn at random, each tie
-// group by itself: every member of a group is equally likely at each of its places.
+// max-score-picker: the highest sums, in order. Candidates of equal sum are drawn at random, each
+// tie group by itself: every member of a group is equally likely at each of its places.
 #include <algorithm>
 
 #include "daemon/config/parameters.hpp"
@@ -11,7 +11,8 @@ namespace {
 
 class MaxScorePicker final : public Picker {
  public:
-  explicit MaxScorePicker(std::uint64_t endpoints_max) : endpoints_max_(static_cast<std::uint32_t>(endpoints_max)) {}
+  explicit MaxScorePicker(std::uint64_t endpoints_max)
+      : endpoints_max_(static_cast<std::uint32_t>(endpoints_max)) {}
 
   void rank(const PickContext& context, std::span<const double> sums, std::uint32_t wanted,
             Ranking& ranking) override {
@@ -27,7 +28,8 @@ class MaxScorePicker final : public Picker {
     Entry best[abi::kResultEndpointsMax + 1];
     std::uint32_t count = 0;
     std::uint32_t ties = 0;
-    wanted = std::min({wanted, endpoints_max_, static_cast<std::uint32_t>(abi::kResultEndpointsMax)});
+    wanted =
+        std::min({wanted, endpoints_max_, static_cast<std::uint32_t>(abi::kResultEndpointsMax)});
     for (std::size_t at = 0; at < sums.size(); ++at) {
       if (count != 0 && sums[at] == best[0].sum) ++ties;
       if (count == 0 || sums[at] > best[0].sum) ties = 1;
@@ -54,8 +56,8 @@ class MaxScorePicker final : public Picker {
 
 std::unique_ptr<Plugin> make_max_score_picker(config::ParameterReader& parameters) {
   // The Endpoint Picker's default is 1; here the request says how many it wants, and this caps it.
-  return std::make_unique<MaxScorePicker>(
-      parameters.integer("maxNumOfEndpoints", abi::kResultEndpointsMax, 1, abi::kResultEndpointsMax));
+  return std::make_unique<MaxScorePicker>(parameters.integer(
+      "maxNumOfEndpoints", abi::kResultEndpointsMax, 1, abi::kResultEndpointsMax));
 }
 
 }  // namespace pickd::pick

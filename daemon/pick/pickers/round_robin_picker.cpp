@@ -1,5 +1,6 @@
-// round-robin-picker: whoever was picked longest ago. Each endpoint keeps the number of its last turn, so
-// the rotation stays fair when candidates come and go; a counter folded by their number does not.
+// round-robin-picker: whoever was picked longest ago. Each endpoint keeps the number of its last
+// turn, so the rotation stays fair when candidates come and go; a counter folded by their number
+// does not.
 #include <algorithm>
 #include <atomic>
 
@@ -34,8 +35,8 @@ class RoundRobinPicker final : public Picker {
   std::atomic<std::uint64_t> turns_[Candidates::kMax] = {};
 };
 
-std::uint64_t RoundRobinPicker::order(const std::uint16_t* ids, std::size_t count, std::uint32_t wanted,
-                                      Ranking& ranking) const {
+std::uint64_t RoundRobinPicker::order(const std::uint16_t* ids, std::size_t count,
+                                      std::uint32_t wanted, Ranking& ranking) const {
   std::uint64_t turns[abi::kResultEndpointsMax] = {};
   wanted = std::min(wanted, static_cast<std::uint32_t>(abi::kResultEndpointsMax));
   std::uint32_t kept = 0;

@@ -1,5 +1,5 @@
-// least-request: the endpoint with the fewest requests of ours in flight, ties at random. What general
-// load balancers do (Envoy's least-request with a full scan), counted at the pick.
+// least-request: the endpoint with the fewest requests of ours in flight, ties at random. What
+// general load balancers do (Envoy's least-request with a full scan), counted at the pick.
 #include "daemon/pick/builtin_profiles.hpp"
 
 namespace pickd::pick {
@@ -7,7 +7,8 @@ namespace pickd::pick {
 config::SchedulingConfig make_least_request_policy();
 
 config::SchedulingConfig make_least_request_policy() {
-  static constexpr PluginWeight kPlugins[] = {{"active-request-scorer", 1}, {"max-score-picker", 1}};
+  static constexpr PluginWeight kPlugins[] = {{"active-request-scorer", 1},
+                                              {"max-score-picker", 1}};
   return make_scheduling("least-request", kPlugins);
 }
 

@@ -19,7 +19,8 @@ class ActiveRequestScorer final : public Scorer {
     float most = 0;
     for (const float requests : inflight) most = std::max(most, requests);
     for (std::size_t at = 0; at < scores.size(); ++at) {
-      scores[at] = inflight[at] <= idle_threshold_ ? 1.0F : (most - inflight[at]) / most * busy_score_max_;
+      scores[at] =
+          inflight[at] <= idle_threshold_ ? 1.0F : (most - inflight[at]) / most * busy_score_max_;
     }
     return true;
   }

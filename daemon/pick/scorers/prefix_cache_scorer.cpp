@@ -1,5 +1,5 @@
-// prefix-cache-scorer: share of the prompt's blocks an endpoint holds, as in the Endpoint Picker; an
-// optional second term lets the length of a match count beside its share.
+// prefix-cache-scorer: share of the prompt's blocks an endpoint holds, as in the Endpoint Picker;
+// an optional second term lets the length of a match count beside its share.
 #include <algorithm>
 
 #include "daemon/config/parameters.hpp"

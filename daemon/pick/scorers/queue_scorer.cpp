@@ -29,6 +29,8 @@ class QueueScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_queue_scorer(config::ParameterReader&) { return std::make_unique<QueueScorer>(); }
+std::unique_ptr<Plugin> make_queue_scorer(config::ParameterReader&) {
+  return std::make_unique<QueueScorer>();
+}
 
 }  // namespace pickd::pick

@@ -1,4 +1,5 @@
-// token-load-scorer: prefill of ours that stands before this request's first token, its own included.
+// token-load-scorer: prefill of ours that stands before this request's first token, its own
+// included.
 #include <algorithm>
 
 #include "daemon/config/parameters.hpp"
@@ -29,7 +30,8 @@ class TokenLoadScorer final : public Scorer {
 }  // namespace
 
 std::unique_ptr<Plugin> make_token_load_scorer(config::ParameterReader& parameters) {
-  return std::make_unique<TokenLoadScorer>(parameters.number("queueThresholdTokens", 4'194'304.0, 1.0, 1e12));
+  return std::make_unique<TokenLoadScorer>(
+      parameters.number("queueThresholdTokens", 4'194'304.0, 1.0, 1e12));
 }
 
 }  // namespace pickd::pick
