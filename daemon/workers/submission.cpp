@@ -16,11 +16,15 @@ constexpr float kSloMsMax = 24.0F * 3600 * 1000;
 struct FieldCounts {
   std::size_t subset = 0;
   std::size_t attributes = 0;
+  std::uint32_t seen = 0;  // bit k: a field of kind k, of those that may stand once
 };
 
-// Takes a string that may stand once.
-bool take_once(std::string_view content, std::size_t bytes_max, std::string_view& into) {
-  if (!into.empty() || content.size() > bytes_max) return false;
+// Takes a string that may stand once, an empty one too.
+bool take_once(abi::FieldKind kind, std::string_view content, std::size_t bytes_max,
+               std::string_view& into, FieldCounts& counts) {
+  const std::uint32_t bit = 1U << static_cast<std::uint32_t>(kind);
+  if ((counts.seen & bit) != 0 || content.size() > bytes_max) return false;
+  counts.seen |= bit;
   into = content;
   return true;
 }
@@ -39,12 +43,16 @@ bool take_attribute(std::string_view content, DecodeScratch& scratch, FieldCount
 bool take_field(abi::FieldKind kind, std::string_view content, DecodeScratch& scratch,
                 pick::PickRequest& request, FieldCounts& counts) {
   switch (kind) {
-    case abi::FieldKind::kModel: return take_once(content, abi::kModelBytesMax, request.model);
-    case abi::FieldKind::kAdapter: return take_once(content, abi::kAdapterBytesMax, request.adapter);
-    case abi::FieldKind::kSession: return take_once(content, abi::kSessionBytesMax, request.session);
-    case abi::FieldKind::kFairness: return take_once(content, abi::kFairnessIdBytesMax, request.fairness);
+    case abi::FieldKind::kModel:
+      return take_once(kind, content, abi::kModelBytesMax, request.model, counts);
+    case abi::FieldKind::kAdapter:
+      return take_once(kind, content, abi::kAdapterBytesMax, request.adapter, counts);
+    case abi::FieldKind::kSession:
+      return take_once(kind, content, abi::kSessionBytesMax, request.session, counts);
+    case abi::FieldKind::kFairness:
+      return take_once(kind, content, abi::kFairnessIdBytesMax, request.fairness, counts);
     case abi::FieldKind::kRequestId:
-      return take_once(content, abi::kRequestIdBytesMax, request.request_id);
+      return take_once(kind, content, abi::kRequestIdBytesMax, request.request_id, counts);
     case abi::FieldKind::kSubsetEndpoint:
       if (counts.subset == scratch.subset.size()) return false;
       scratch.subset[counts.subset++] = content;
