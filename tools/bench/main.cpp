@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "pickd/pickd.h"
+#include "tools/bench/store.hpp"
 #include "tools/bench/subcommands.hpp"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,8 @@ int main(int argc, char** argv) {
       "replay", "Replay a Mooncake trace through a daemon: hit rate and pick latency"));
   pickd::bench::add_pick(*app.add_subcommand(
       "pick", "Round trip of a pick against a bare ring of the same record size"));
+  pickd::bench::add_store(*app.add_subcommand(
+      "store", "The prefix table on a trace, beside three reference structures"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
