@@ -1,4 +1,5 @@
-// Answers: a result goes into a completion record and comes out the same; no byte is left unwritten.
+// Answers: a result goes into a completion record and comes out the same; no byte is left
+// unwritten.
 #include "daemon/workers/answer.hpp"
 
 #include <gtest/gtest.h>
@@ -119,7 +120,8 @@ TEST_F(Answers, TellTheStatusOfAReport) {
   EXPECT_EQ(record.status, -ESTALE);
 }
 
-// What is encoded does not depend on what the buffer held: nothing of another client shines through.
+// What is encoded does not depend on what the buffer held: nothing of another client shines
+// through.
 TEST_F(Answers, WriteEveryByte) {
   const auto result = result_of(4, 20);
   std::fill(buffer_.begin(), buffer_.end(), std::byte{0x00});

@@ -1,0 +1,135 @@
+// Reports: what each kind does to what the ticket holds, its status for the client, its counters.
+#include "daemon/workers/report_handler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "daemon/endpoints/endpoint_table.hpp"
+
+namespace pickd::workers {
+namespace {
+
+class Reports : public ::testing::Test {
+ protected:
+  Reports() {
+    for (const char* name : {"a", "b"}) {
+      endpoints::EndpointSpec spec;
+      spec.name = name;
+      spec.address = spec.name + ":80";
+      if (!table_.add(spec, "test", 10).ok()) throw std::runtime_error("add");
+    }
+    endpoints::NewReservation made;
+    made.ticket = kTicket;
+    made.endpoint = handle("a");
+    made.uncached_tokens = 100;
+    made.uid = kUid;
+    made.tick = 10;
+    reservations_.reserve(made);
+  }
+  std::uint64_t handle(const char* name) const {
+    const auto& endpoint = *store_.current().find_name(name);
+    return abi::endpoint_handle(endpoint.id, endpoint.generation);
+  }
+  int apply(abi::ReportKind kind, std::string_view fallback = "", std::uint32_t uid = kUid) {
+    DecodedReport report{kTicket, kind, 120, 20, 30, fallback};
+    return handler_.apply(report, uid, 50, store_.current(), counters_);
+  }
+  std::uint64_t requests(const char* name) const {
+    return abi::CountWord{records_[store_.current().find_name(name)->id].inflight_requests.load()}
+        .count();
+  }
+  std::uint64_t tokens(const char* name) const {
+    return abi::CountWord{records_[store_.current().find_name(name)->id].inflight_tokens.load()}
+        .count();
+  }
+  std::uint64_t counted(abi::Counter counter) const {
+    return row_[static_cast<std::uint32_t>(counter)].load();
+  }
+
+  static constexpr endpoints::Ticket kTicket{5, 6};
+  static constexpr std::uint32_t kUid = 1000;
+  std::unique_ptr<abi::EndpointRecord[]> records_{new abi::EndpointRecord[8]()};
+  std::unique_ptr<abi::Reservation[]> slots_{new abi::Reservation[64]()};
+  abi::Word high_water_{1};
+  abi::Word row_[abi::kCountersMax]{};
+  endpoints::TopologyStore store_;
+  endpoints::EndpointTable table_{{records_.get(), 8, &high_water_, 0}, store_};
+  endpoints::Reservations reservations_{slots_.get(), 64, records_.get()};
+  state::Counters counters_{row_};
+  ReportHandler handler_{reservations_, records_.get()};
+};
+
+TEST_F(Reports, OfTheFirstTokenGiveTheTokensBack) {
+  EXPECT_EQ(apply(abi::ReportKind::kFirstToken), 0);
+  EXPECT_EQ(requests("a"), 1U);
+  EXPECT_EQ(tokens("a"), 0U);
+  EXPECT_EQ(counted(abi::Counter::reports), 1U);
+}
+
+TEST_F(Reports, OfProgressAndOfTheFirstTokenRenewTheLease) {
+  for (const auto kind : {abi::ReportKind::kProgress, abi::ReportKind::kFirstToken}) {
+    EXPECT_EQ(apply(kind), 0);
+    std::uint32_t cursor = 0;
+    EXPECT_EQ(reservations_.expire_slice(&cursor, 64, 60, 20), 0U) << "picked at 10, renewed at 50";
+  }
+  std::uint32_t cursor = 0;
+  EXPECT_EQ(reservations_.expire_slice(&cursor, 64, 80, 20), 1U);
+}
+
+TEST_F(Reports, OfTheEndGiveAllBackAndCountTheUsage) {
+  EXPECT_EQ(apply(abi::ReportKind::kDone), 0);
+  EXPECT_EQ(requests("a"), 0U);
+  EXPECT_EQ(counted(abi::Counter::requests_done), 1U);
+  EXPECT_EQ(counted(abi::Counter::reported_prompt_tokens), 120U);
+  EXPECT_EQ(counted(abi::Counter::reported_cached_tokens), 20U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 30U);
+}
+
+TEST_F(Reports, OfAFailureOrACancelGiveAllBackToo) {
+  EXPECT_EQ(apply(abi::ReportKind::kFailed), 0);
+  EXPECT_EQ(requests("a"), 0U);
+  EXPECT_EQ(counted(abi::Counter::requests_failed), 1U);
+  EXPECT_EQ(counted(abi::Counter::requests_done), 0U);
+  EXPECT_EQ(apply(abi::ReportKind::kCancelled), -ESTALE);
+}
+
+TEST_F(Reports, OfAFallbackMoveTheRequestByNameOrAddress) {
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "b"), 0);
+  EXPECT_EQ(requests("a"), 0U);
+  EXPECT_EQ(requests("b"), 1U);
+  EXPECT_EQ(tokens("b"), 100U);
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "a:80"), 0);
+  EXPECT_EQ(requests("a"), 1U);
+  EXPECT_EQ(counted(abi::Counter::requests_fallback), 2U);
+}
+
+TEST_F(Reports, OfAFallbackThatThereIsNotChangeNothing) {
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "nobody"), -ENOENT);
+  EXPECT_EQ(requests("a"), 1U);
+  EXPECT_EQ(counted(abi::Counter::reports), 0U);
+  EXPECT_EQ(counted(abi::Counter::reports_unknown), 1U);
+}
+
+TEST_F(Reports, AreAppliedOnceAndThenStale) {
+  EXPECT_EQ(apply(abi::ReportKind::kDone), 0);
+  EXPECT_EQ(apply(abi::ReportKind::kDone), -ESTALE);
+  EXPECT_EQ(counted(abi::Counter::requests_done), 1U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 30U) << "usage is not counted twice";
+  EXPECT_EQ(counted(abi::Counter::reports_unknown), 1U);
+}
+
+TEST_F(Reports, OnATicketOfAnotherUserAreNotPermitted) {
+  EXPECT_EQ(apply(abi::ReportKind::kDone, "", kUid + 1), -EPERM);
+  EXPECT_EQ(requests("a"), 1U);
+}
+
+TEST_F(Reports, ForAGenerationThatIsGoneAreStaleAndCounted) {
+  ASSERT_TRUE(table_.reset("a", 20).ok());
+  EXPECT_EQ(apply(abi::ReportKind::kDone), -ESTALE);
+  EXPECT_EQ(requests("a"), 0U);
+  EXPECT_EQ(counted(abi::Counter::reports_stale_generation), 1U);
+}
+
+}  // namespace
+}  // namespace pickd::workers
