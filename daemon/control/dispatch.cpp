@@ -24,6 +24,7 @@ const Entry kEntries[] = {
     {fb::Body::ReplaceEndpoints, kGreeting | kAdmin, Handlers::replace_endpoints},
     {fb::Body::AskStatus, kGreeting, Handlers::ask_status},
     {fb::Body::AskEndpoints, kGreeting, Handlers::ask_endpoints},
+    {fb::Body::AskStore, kGreeting, Handlers::ask_store},
     {fb::Body::SetClock, kGreeting | kAdmin, Handlers::set_clock},
     {fb::Body::Goodbye, kGreeting, Handlers::goodbye},
 };

@@ -8,6 +8,12 @@
 
 namespace pickd::control {
 
+namespace {
+
+constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
+
+}  // namespace
+
 void Handlers::ask_status(ControlServer& server, Session& session, const fb::Message& message) {
   EngineRoom& room = *server.room_;
   const abi::StateHeader& header = room.segment().header();
@@ -50,6 +56,51 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   status.add_started(started);
   status.add_counters(counter_list);
   server.send(session, reply.finish(message.number(), status.Finish()));
+}
+
+void Handlers::ask_store(ControlServer& server, Session& session, const fb::Message& message) {
+  EngineRoom& room = *server.room_;
+  const abi::StateHeader& header = room.segment().header();
+  const maintenance::StoreReport store = room.maintenance().report();
+  const std::uint32_t from = message.body_as_AskStore()->from_id();
+  MessageBuilder reply;
+  flatbuffers::FlatBufferBuilder& builder = reply.builder();
+  std::vector<flatbuffers::Offset<fb::StoreEndpoint>> page;
+  std::uint32_t next = 0;
+  for (const endpoints::TopologyEndpoint& endpoint : room.topologies().current().endpoints()) {
+    if (endpoint.id < from || endpoint.id >= store.endpoints.size()) continue;
+    if (page.size() == abi::kEndpointsPerPage) {
+      next = endpoint.id;
+      break;
+    }
+    const maintenance::StoreReport::Endpoint& held = store.endpoints[endpoint.id];
+    const auto name = builder.CreateString(endpoint.name);
+    const auto rule = builder.CreateString(held.rule);
+    page.push_back(fb::CreateStoreEndpoint(
+        builder, endpoint.id, name, held.live,
+        room.segment().endpoints()[endpoint.id].capacity_blocks.load(std::memory_order_relaxed),
+        held.horizon_age_ticks * kTickMs, rule));
+  }
+  const auto list = builder.CreateVector(page);
+  const auto started = builder.CreateString(room.origin());
+  fb::StoreAnswerBuilder answer(builder);
+  answer.add_started(started);
+  answer.add_state_bytes(room.segment().bytes());
+  answer.add_block_tokens(header.block_tokens);
+  answer.add_ttl_ms(header.ttl_ticks * kTickMs);
+  answer.add_words(store.words);
+  answer.add_live_words(store.live);
+  answer.add_hot_blocks(store.last_pass.markers);
+  answer.add_confirmed_words(store.last_pass.confirmed);
+  answer.add_cleared_words(state::sum_counter(room.segment(), abi::Counter::swept_words));
+  answer.add_oldest_age_ms(store.last_pass.oldest_age_ticks * kTickMs);
+  answer.add_sweep_passes(store.last_pass.passes);
+  answer.add_replaced_words(state::sum_counter(room.segment(), abi::Counter::replaced_words));
+  answer.add_global_cuts(store.global_cuts);
+  answer.add_global_horizon_age_ms(store.global_horizon_age_ticks * kTickMs);
+  answer.add_endpoints(list);
+  answer.add_next_id(next);
+  server.send(session, reply.finish(message.number(), answer.Finish()));
 }
 
 void Handlers::set_clock(ControlServer& server, Session& session, const fb::Message& message) {

@@ -23,6 +23,7 @@ struct Handlers {
 
   // handle_status.cpp
   static void ask_status(ControlServer& server, Session& session, const fb::Message& message);
+  static void ask_store(ControlServer& server, Session& session, const fb::Message& message);
   static void set_clock(ControlServer& server, Session& session, const fb::Message& message);
 };
 

@@ -39,12 +39,23 @@ void Maintenance::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Maintenance::run_now(bool whole_pass) {
-  std::unique_lock lock(mutex_);
-  asked_whole_pass_ |= whole_pass;
+void Maintenance::ask(std::unique_lock<std::mutex>& lock) {
   const std::uint64_t mine = ++asked_;
   changed_.notify_all();
   changed_.wait(lock, [this, mine] { return done_ >= mine || stop_; });
+}
+
+void Maintenance::run_now(bool whole_pass) {
+  std::unique_lock lock(mutex_);
+  asked_whole_pass_ |= whole_pass;
+  ask(lock);
+}
+
+StoreReport Maintenance::report() {
+  std::unique_lock lock(mutex_);
+  asked_report_ = true;
+  ask(lock);
+  return report_;
 }
 
 StoreSummary Maintenance::summary() const {
@@ -58,16 +69,41 @@ void Maintenance::run() {
   while (!stop_) {
     const std::uint64_t asked = asked_;
     const bool whole_pass = std::exchange(asked_whole_pass_, false);
+    const bool report = std::exchange(asked_report_, false);
     lock.unlock();
-    turn(parts_.clock.tick(), whole_pass);
+    const std::uint64_t tick = parts_.clock.tick();
+    if (report) horizons_.recount();
+    turn(tick, whole_pass);
+    StoreReport made;
+    if (report) made = make_report(tick);
     lock.lock();
-    const prefix::SweepTotals& totals = sweep_.totals();
-    summary_ = {parts_.table.lines * abi::kWordsPerLine, totals.live, totals.passes};
+    summary_ = {parts_.table.lines * abi::kWordsPerLine,
+                static_cast<std::uint64_t>(horizons_.live_words())};
+    if (report) report_ = std::move(made);
     done_ = asked;
     changed_.notify_all();
     changed_.wait_for(lock, std::chrono::nanoseconds(abi::kTickNs),
                       [this, asked] { return stop_ || asked_ != asked; });
   }
+}
+
+StoreReport Maintenance::make_report(std::uint64_t tick) {
+  StoreReport report;
+  report.words = parts_.table.lines * abi::kWordsPerLine;
+  report.live = static_cast<std::uint64_t>(horizons_.live_words());
+  report.global_cuts = horizons_.global_cuts();
+  const std::uint64_t global = parts_.header->global_horizon.load(std::memory_order_relaxed);
+  if (report.global_cuts != 0 && global < tick) report.global_horizon_age_ticks = tick - global;
+  report.last_pass = sweep_.totals();
+  const auto ids = parts_.header->endpoint_high_water.load(std::memory_order_acquire);
+  report.endpoints.resize(ids);
+  for (std::uint32_t id = 1; id < ids; ++id) {
+    const abi::LifeWord life{parts_.table.records[id].life.load(std::memory_order_relaxed)};
+    report.endpoints[id] = {static_cast<std::uint64_t>(horizons_.live_words(id)),
+                            abi::stamp_age(life.horizon(), state::stamp_of(tick)),
+                            prefix::horizon_rule_name(horizons_.rule(id))};
+  }
+  return report;
 }
 
 void Maintenance::turn(std::uint64_t tick, bool whole_pass) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "daemon/endpoints/reservations.hpp"
 #include "daemon/prefix/ages.hpp"
@@ -28,11 +29,25 @@ struct MaintenanceParts {
   std::uint64_t lease_ticks;
 };
 
-// What the last whole pass of the sweep saw; words.
+// What is believed of the store, in words.
 struct StoreSummary {
   std::uint64_t words = 0;  // of the table
+  std::uint64_t live = 0;   // an upper bound between two counts
+};
+
+// The store in full, counted anew.
+struct StoreReport {
+  std::uint64_t words = 0;
   std::uint64_t live = 0;
-  std::uint64_t passes = 0;
+  std::uint64_t global_cuts = 0;
+  std::uint64_t global_horizon_age_ticks = 0;  // 0: it never cut
+  prefix::SweepTotals last_pass;
+  struct Endpoint {
+    std::uint64_t live = 0;
+    std::uint32_t horizon_age_ticks = 0;  // what is older is forgotten
+    const char* rule = "";                // which rule set the horizon
+  };
+  std::vector<Endpoint> endpoints;  // by id
 };
 
 class Maintenance {
@@ -47,9 +62,13 @@ class Maintenance {
   void run_now(bool whole_pass);
 
   StoreSummary summary() const;
+  // Counts and returns; waits for the maintenance thread's next turn. Control thread.
+  StoreReport report();
 
  private:
   void run();
+  StoreReport make_report(std::uint64_t tick);
+  void ask(std::unique_lock<std::mutex>& lock);
   void turn(std::uint64_t tick, bool whole_pass);
 
   MaintenanceParts parts_;
@@ -66,6 +85,8 @@ class Maintenance {
   std::uint64_t asked_ = 0;        // under mutex_: runs asked for
   std::uint64_t done_ = 0;         // under mutex_: runs done
   bool asked_whole_pass_ = false;  // under mutex_
+  bool asked_report_ = false;      // under mutex_
+  StoreReport report_;             // under mutex_
   std::thread thread_;
 };
 

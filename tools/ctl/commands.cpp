@@ -7,6 +7,8 @@ namespace {
 const Command kCommands[] = {
     {"status", "The daemon: version, uptime, clients, store, counters", run_status},
     {"endpoints", "The endpoints: state, load, cached blocks, one line each", run_endpoints},
+    {"store", "The prefix store: size, load, blocks of each endpoint, what was forgotten and why",
+     run_store},
 };
 
 }  // namespace

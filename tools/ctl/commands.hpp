@@ -21,5 +21,6 @@ std::span<const Command> commands();
 
 void run_status(const Options& options);
 void run_endpoints(const Options& options);
+void run_store(const Options& options);
 
 }  // namespace pickd::ctl
