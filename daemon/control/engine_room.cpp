@@ -75,7 +75,8 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
           endpoints::RoutingParts{
               {room->segment_->routing_buffer(0), room->segment_->routing_buffer(1)},
               header.routing_bytes,
-              &header.routing_version}},
+              &header.routing_version},
+          [clock = *room->clock_] { return clock.tick(); }},
       room->topologies_);
   room->core_ = std::make_unique<pick::PickCore>(
       pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),

@@ -86,11 +86,36 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits,
                               std::memory_order_release);
   record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  raise_floors(record, tick);
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
   for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);
   record.live_blocks.store(0, std::memory_order_relaxed);
   record.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+// A pick that still saw the old generation read the clock before the store of the new one, so at a
+// tick that is not after the one read here. If the clock moved since `tick`, the floor must lie
+// above that.
+void EndpointTable::raise_floors(abi::EndpointRecord& record, std::uint64_t tick) {
+  if (!parts_.tick_now) return;
+  // Between the store of the life words and the look at the clock. Partner: a pick reads the clock,
+  // then the life word.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::uint64_t now = parts_.tick_now();
+  if (now <= tick) return;
+  const auto stamp = static_cast<std::uint32_t>(now) & abi::kStampMask;
+  const std::uint32_t floor = (stamp + 1) & abi::kStampMask;
+  for (abi::Word* word : {&record.confirmed_life, &record.life}) {
+    std::uint64_t seen = word->load(std::memory_order_relaxed);
+    while (true) {  // against the maintenance thread, which raises horizons
+      const abi::LifeWord life{seen};
+      const auto raised =
+          abi::LifeWord::make(life.generation(), abi::newer_stamp(floor, life.floor(), stamp),
+                              abi::newer_stamp(floor, life.horizon(), stamp));
+      if (word->compare_exchange_weak(seen, raised.bits, std::memory_order_release)) break;
+    }
+  }
 }
 
 void EndpointTable::write_text(abi::EndpointRecord& record, const EndpointSpec& spec) {
@@ -140,8 +165,12 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   abi::EndpointRecord& record = parts_.records[entry.id];
   if (!entry.address.empty() && entry.address != spec.address) {
     // Another address is another engine: nothing that is known of the old one holds for it.
+    // Whether it may be picked is an operator's word and stays.
+    const bool draining = record.state.load(std::memory_order_relaxed) ==
+                          static_cast<std::uint32_t>(abi::EndpointState::kDraining);
     write_text(record, spec);
-    begin_generation(entry.id, tick, abi::EndpointState::kReady);
+    begin_generation(entry.id, tick,
+                     draining ? abi::EndpointState::kDraining : abi::EndpointState::kReady);
   }
   write_told(record, spec, tick);
   entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();

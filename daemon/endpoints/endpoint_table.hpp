@@ -6,6 +6,7 @@
 
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,10 @@ class EndpointTable {
     std::uint32_t ids;                      // records there are, id 0 included
     abi::Word* high_water;                  // ids at or above it were never used
     std::uint64_t capacity_blocks_default;  // 0 = no limit
-    RoutingParts routing;                   // without a version word: no snapshot is kept
+    RoutingParts routing = {};              // without a version word: no snapshot is kept
+    // The clock, to be looked at again after a reset; empty: time stands still between the argument
+    // and the store. Not for anything else: what happens when is the caller's to say.
+    std::function<std::uint64_t()> tick_now = {};
   };
   EndpointTable(const Parts& parts, TopologyStore& store) : parts_(parts), store_(&store) {}
 
@@ -54,6 +58,7 @@ class EndpointTable {
   using IdSet = std::bitset<abi::kEndpointIdsMax>;
 
   base::Result<std::uint16_t> free_id(const IdSet& used) const;
+  void raise_floors(abi::EndpointRecord& record, std::uint64_t tick);
   void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
   void write_text(abi::EndpointRecord& record, const EndpointSpec& spec);
   void write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -16,8 +17,14 @@ namespace pickd::state {
 
 namespace {
 
-// A daemon that was away longer could find stamps that the wrap has made young again.
 constexpr std::uint64_t kAwayNsMax = 3600ULL * 1'000'000'000;
+
+// Downtime and TTL together stay below seven eighths of the wrap: beyond it a stamp that nobody
+// swept meanwhile would be taken for a young one.
+std::uint64_t away_ns_max(std::uint64_t ttl_ticks) {
+  constexpr std::uint64_t kTicksMax = (7ULL << abi::kStampBits) / 8;
+  return ttl_ticks >= kTicksMax ? 0 : std::min(kAwayNsMax, (kTicksMax - ttl_ticks) * abi::kTickNs);
+}
 
 std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
@@ -86,7 +93,8 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
       {header.clock_mode == static_cast<std::uint32_t>(abi::ClockMode::kBoot) &&
            header.tick_ns == abi::kTickNs && header.tick_base_ns < now_ns,
        "its clock is another"},
-      {heartbeat_ns <= now_ns && now_ns - heartbeat_ns < kAwayNsMax,
+      {heartbeat_ns <= now_ns &&
+           now_ns - heartbeat_ns < away_ns_max(std::max(header.ttl_ticks, parameters.ttl_ticks)),
        "the daemon was away too long"},
       {header.hot_holders == parameters.hot_holders, "its threshold of hot blocks is another"},
       {header.endpoint_ids == layout.endpoint_ids, "its number of endpoints is another"},

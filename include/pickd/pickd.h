@@ -43,7 +43,7 @@
  *   -EAGAIN        the queue or ring is full: poll, then try again
  *   -ENOTCONN      the daemon is not there (any more)
  *   -EPROTO        the daemon answered something this library does not understand
- *   -EPROTONOSUPPORT  the daemon speaks another layout; both versions are in pickd_last_error()
+ *   -EPROTONOSUPPORT  the daemon speaks another layout: install the same release of both
  *   -EMFILE        the daemon has all the clients or channels that it may have
  *   -ENOMEM        out of memory
  */
@@ -371,7 +371,7 @@ typedef struct pickd_endpoint {
  *   update   replaces everything told about it; -ENOENT. A new address is a new engine: its prefixes
  *            and in-flight counts start from nothing
  *   remove   its prefixes are dead when this returns; -ENOENT
- *   drain    no new picks go there; `on` 0 takes it back; -ENOENT
+ *   drain    no new picks go there, until `on` 0 takes it back (an update does not); -ENOENT
  *   reset    the engine was restarted or its cache cleared: prefixes and counts start from nothing */
 PICKD_API int pickd_endpoint_add(pickd_client *client, const pickd_endpoint *endpoint);
 PICKD_API int pickd_endpoint_update(pickd_client *client, const pickd_endpoint *endpoint);
