@@ -15,7 +15,7 @@ int PendingTable::make(std::uint32_t depth) {
   std::uint64_t bucket_count = 1;
   while (bucket_count < depth) bucket_count *= 2;
   slots_ = static_cast<Pending*>(::calloc(depth, sizeof(Pending)));
-  buckets_ = static_cast<Pending**>(::calloc(bucket_count, sizeof(Pending*)));
+  buckets_ = static_cast<Pending**>(::calloc(bucket_count, sizeof *buckets_));
   if (slots_ == nullptr || buckets_ == nullptr) return -ENOMEM;
   bucket_mask_ = bucket_count - 1;
   for (std::uint32_t i = 0; i < depth; ++i) {

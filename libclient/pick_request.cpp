@@ -267,7 +267,7 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
 
   std::uint64_t hash_ns = 0;
   auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof record);
-  if (shape.key_count != 0) {
+  if (shape.key_count != 0 && shape.algorithm != nullptr) {  // there are no keys without one
     const std::uint64_t start_ns = monotonic_ns();
     const abi::KeyHasher hasher(state.hash_secret());
     const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;

@@ -10,7 +10,6 @@ namespace abi = pickd::abi;
 using pickd::client::Channel;
 using pickd::client::CompletionRecord;
 using pickd::client::Deadline;
-using pickd::client::LastError;
 using pickd::client::ReportRequest;
 
 namespace pickd::client {

@@ -28,8 +28,9 @@ class Writer {
 
 }  // namespace
 
-std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result, bool cut,
-                                         std::uint32_t prompt_tokens, std::span<std::byte> buffer) {
+std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result,
+                                         bool cut, std::uint32_t prompt_tokens,
+                                         std::span<std::byte> buffer) {
   abi::PickedRecord record{};
   record.head.type = abi::RecordType::kPick;
   record.head.flags = cut ? abi::kPickedTruncated : std::uint8_t{0};
@@ -42,7 +43,8 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.predicted_itl_ms = result.predicted_itl_ms;
   std::size_t text_bytes = 0;
   for (std::uint32_t at = 0; at < result.count; ++at) {
-    text_bytes += result.endpoints[at].endpoint->name.size() + result.endpoints[at].endpoint->address.size();
+    text_bytes +=
+        result.endpoints[at].endpoint->name.size() + result.endpoints[at].endpoint->address.size();
   }
   record.text_bytes = static_cast<std::uint16_t>(text_bytes);
   record.head.bytes = static_cast<std::uint32_t>(
@@ -69,7 +71,8 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   return writer.bytes();
 }
 
-std::span<const std::byte> encode_refused(std::uint64_t sequence, int status, std::span<std::byte> buffer) {
+std::span<const std::byte> encode_refused(std::uint64_t sequence, int status,
+                                          std::span<std::byte> buffer) {
   pick::PickResult result{};
   result.status = status;
   result.predicted_ttft_ms = std::numeric_limits<float>::quiet_NaN();
@@ -77,7 +80,8 @@ std::span<const std::byte> encode_refused(std::uint64_t sequence, int status, st
   return encode_picked(sequence, result, false, 0, buffer);
 }
 
-std::span<const std::byte> encode_reported(std::uint64_t sequence, int status, std::span<std::byte> buffer) {
+std::span<const std::byte> encode_reported(std::uint64_t sequence, int status,
+                                           std::span<std::byte> buffer) {
   abi::ReportedRecord record{};
   record.head.bytes = sizeof record;
   record.head.type = abi::RecordType::kReport;

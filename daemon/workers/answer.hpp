@@ -16,9 +16,12 @@ inline constexpr std::size_t kAnswerBytesMax =
         (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax + abi::kEndpointAddressBytesMax);
 
 // Each writes into `buffer` (kAnswerBytesMax long) and returns the record's bytes.
-std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result, bool cut,
-                                         std::uint32_t prompt_tokens, std::span<std::byte> buffer);
-std::span<const std::byte> encode_refused(std::uint64_t sequence, int status, std::span<std::byte> buffer);
-std::span<const std::byte> encode_reported(std::uint64_t sequence, int status, std::span<std::byte> buffer);
+std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result,
+                                         bool cut, std::uint32_t prompt_tokens,
+                                         std::span<std::byte> buffer);
+std::span<const std::byte> encode_refused(std::uint64_t sequence, int status,
+                                          std::span<std::byte> buffer);
+std::span<const std::byte> encode_reported(std::uint64_t sequence, int status,
+                                           std::span<std::byte> buffer);
 
 }  // namespace pickd::workers

@@ -103,7 +103,8 @@ base::Result<std::unique_ptr<Channel>> Channel::create(const ChannelParameters& 
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return base::errno_error("channel: pipe");
   descriptors->pipe = base::Fd(ends[0]);
   channel->pipe_ = base::Fd(ends[1]);
-  ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(abi::kPageBytes));  // one page: a wake is one byte
+  // one page: a wake is one byte
+  ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(abi::kPageBytes));
   descriptors->bell = base::Fd(::fcntl(channel->bell_.get(), F_DUPFD_CLOEXEC, 0));
   if (!descriptors->bell.valid()) return base::errno_error("channel: dup");
   descriptors->segment = std::move(*segment);
@@ -173,7 +174,8 @@ bool Channel::put(std::span<const std::byte> record) {
     }
   }
   if (padding != 0) {
-    const abi::RecordHead head{static_cast<std::uint32_t>(padding), abi::RecordType::kPadding, 0, 0, 0};
+    const abi::RecordHead head{static_cast<std::uint32_t>(padding), abi::RecordType::kPadding, 0, 0,
+                               0};
     std::memcpy(completions_ + place, &head, sizeof head);
     completions_tail_ += padding;
   }
@@ -187,7 +189,8 @@ bool Channel::put(std::span<const std::byte> record) {
 bool Channel::wake_client() {
   abi::announce_then_check();
   if (indices().completions_waiting.load(abi::kCheckLoad) == 0) return false;
-  // A full pipe is no fault: the client has not read what woke it before. A closed one is a dead client.
+  // A full pipe is no fault: the client has not read what woke it before. A closed one is a dead
+  // client.
   const char byte = 1;
   [[maybe_unused]] const ssize_t wrote = ::write(pipe_.get(), &byte, sizeof byte);
   return true;

@@ -1,8 +1,9 @@
 // The daemon's end of a channel: the shared segment, the private indices, the bells.
 //
 // Made by the control thread, then owned by one worker. Nothing the client writes is believed: each
-// shared word is loaded once and checked, a record is copied before it is looked at, and the daemon's own
-// state stands in private memory. A client that breaks the protocol breaks its channel and nothing else.
+// shared word is loaded once and checked, a record is copied before it is looked at, and the
+// daemon's own state stands in private memory. A client that breaks the protocol breaks its channel
+// and nothing else.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +52,8 @@ class Channel {
 
   enum class Look { kNothing, kRecord, kBroken };
 
-  // Copies the next record into `copy` (at least record_bytes_max() long) and frees its place in the
-  // ring. `bytes` is what its head says, checked against what is there.
+  // Copies the next record into `copy` (at least record_bytes_max() long) and frees its place in
+  // the ring. `bytes` is what its head says, checked against what is there.
   Look take(std::span<std::byte> copy, std::size_t* bytes);
 
   // True when a submission waits. `sleeping`: the check of the sleep protocol, after

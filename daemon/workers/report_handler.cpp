@@ -26,7 +26,8 @@ ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid
   *found = endpoint != nullptr;
   if (endpoint == nullptr) return ReportOutcome::kUnknownTicket;
   const abi::LifeWord life{records_[endpoint->id].life.load(std::memory_order_acquire)};
-  return reservations_->move(report.ticket, uid, abi::endpoint_handle(endpoint->id, life.generation()));
+  return reservations_->move(report.ticket, uid,
+                             abi::endpoint_handle(endpoint->id, life.generation()));
 }
 
 int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
@@ -38,7 +39,9 @@ int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::ui
       outcome = reservations_->first_token(report.ticket, uid);
       if (outcome == ReportOutcome::kApplied) reservations_->touch(report.ticket, uid, tick);
       break;
-    case abi::ReportKind::kProgress: outcome = reservations_->touch(report.ticket, uid, tick); break;
+    case abi::ReportKind::kProgress:
+      outcome = reservations_->touch(report.ticket, uid, tick);
+      break;
     case abi::ReportKind::kDone:
     case abi::ReportKind::kFailed:
     case abi::ReportKind::kCancelled: outcome = reservations_->end(report.ticket, uid); break;

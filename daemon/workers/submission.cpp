@@ -33,7 +33,8 @@ bool take_attribute(std::string_view content, DecodeScratch& scratch, FieldCount
   const std::size_t nul = content.find('\0');
   if (nul == std::string_view::npos || counts.attributes == scratch.attributes.size()) return false;
   const pick::Attribute attribute{content.substr(0, nul), content.substr(nul + 1)};
-  if (attribute.key.size() > abi::kAttributeBytesMax || attribute.value.size() > abi::kAttributeBytesMax) {
+  if (attribute.key.size() > abi::kAttributeBytesMax ||
+      attribute.value.size() > abi::kAttributeBytesMax) {
     return false;
   }
   scratch.attributes[counts.attributes++] = attribute;
@@ -62,7 +63,8 @@ bool take_field(abi::FieldKind kind, std::string_view content, DecodeScratch& sc
   return false;
 }
 
-bool take_fields(std::span<const std::byte> fields, DecodeScratch& scratch, pick::PickRequest& request) {
+bool take_fields(std::span<const std::byte> fields, DecodeScratch& scratch,
+                 pick::PickRequest& request) {
   FieldCounts counts;
   std::size_t at = 0;
   while (at != fields.size()) {
@@ -76,13 +78,14 @@ bool take_fields(std::span<const std::byte> fields, DecodeScratch& scratch, pick
     at += head.bytes;
   }
   request.subset = std::span<const std::string_view>(scratch.subset.data(), counts.subset);
-  request.attributes = std::span<const pick::Attribute>(scratch.attributes.data(), counts.attributes);
+  request.attributes =
+      std::span<const pick::Attribute>(scratch.attributes.data(), counts.attributes);
   return true;
 }
 
 bool known_algorithm(std::uint8_t id, const PickLimits& limits) {
-  return id != 0 && std::find(std::begin(limits.key_algorithms), std::end(limits.key_algorithms), id) !=
-                        std::end(limits.key_algorithms);
+  return id != 0 && std::find(std::begin(limits.key_algorithms), std::end(limits.key_algorithms),
+                              id) != std::end(limits.key_algorithms);
 }
 
 }  // namespace
@@ -94,8 +97,8 @@ float checked_slo_ms(float slo_ms, std::uint32_t* ignored) {
   return 0.0F;
 }
 
-bool decode_pick(std::span<const std::byte> record, const PickLimits& limits, DecodeScratch& scratch,
-                 DecodedPick& decoded) {
+bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
+                 DecodeScratch& scratch, DecodedPick& decoded) {
   abi::PickRecord head;
   if (record.size() < sizeof head) return false;
   std::memcpy(&head, record.data(), sizeof head);
@@ -104,8 +107,8 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits, De
   if (!key_count) return false;
   const std::size_t key_bytes = *key_count * sizeof(std::uint64_t);
   if (key_bytes > room) return false;
-  const auto field_bytes =
-      Untrusted<std::size_t>(head.field_bytes).at_most(std::min(room - key_bytes, abi::kFieldBytesMax));
+  const auto field_bytes = Untrusted<std::size_t>(head.field_bytes)
+                               .at_most(std::min(room - key_bytes, abi::kFieldBytesMax));
   if (!field_bytes) return false;
   // Without keys no algorithm is needed.
   if (*key_count != 0 && !known_algorithm(head.key_algorithm, limits)) return false;
@@ -146,7 +149,8 @@ bool decode_report(std::span<const std::byte> record, DecodedReport& decoded) {
   decoded.prompt_tokens = head.prompt_tokens;
   decoded.cached_tokens = head.cached_tokens;
   decoded.output_tokens = head.output_tokens;
-  decoded.fallback = {reinterpret_cast<const char*>(record.data() + sizeof head), head.fallback_name_bytes};
+  decoded.fallback = {reinterpret_cast<const char*>(record.data() + sizeof head),
+                      head.fallback_name_bytes};
   return decoded.kind != abi::ReportKind::kFallback || !decoded.fallback.empty();
 }
 

@@ -1,7 +1,7 @@
 // From the copy of a submission to a request: every length, count and number checked.
 //
-// The bytes are private memory here (Channel::take copied them). What does not fit the layout is refused
-// as a whole.
+// The bytes are private memory here (Channel::take copied them). What does not fit the layout is
+// refused as a whole.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ struct PickLimits {
 };
 
 // Decodes a kPick record. False: malformed.
-bool decode_pick(std::span<const std::byte> record, const PickLimits& limits, DecodeScratch& scratch,
-                 DecodedPick& decoded);
+bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
+                 DecodeScratch& scratch, DecodedPick& decoded);
 
 struct DecodedReport {
   endpoints::Ticket ticket;

@@ -19,15 +19,15 @@ namespace {
 
 constexpr std::uint32_t kRecordsAtOnce = 32;  // of one channel before the next has its turn
 constexpr std::uint32_t kPausesPerClockRead = 16;
-// Of a channel that closes: enough to empty a full ring of the default size, and an end for one that
-// is filled again meanwhile.
+// Of a channel that closes: enough to empty a full ring of the default size, and an end for one
+// that is filled again meanwhile.
 constexpr std::uint32_t kLastTurnsMax =
     abi::kSubmissionRingBytesDefault / abi::kRingUnitBytes / kRecordsAtOnce + 1;
 
 }  // namespace
 
-base::Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options, const WorkerParts& parts,
-                                                     Gone gone) {
+base::Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
+                                                     const WorkerParts& parts, Gone gone) {
   std::unique_ptr<Worker> worker(new Worker(options, parts, std::move(gone)));
   worker->epoll_ = base::Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!worker->epoll_.valid()) return base::errno_error("worker: epoll_create1");
@@ -94,7 +94,8 @@ void Worker::remove(std::uint32_t channel) {
   });
 }
 
-// What a client wrote before it closed the channel holds: a report or a cancel may be the last record.
+// What a client wrote before it closed the channel holds: a report or a cancel may be the last
+// record.
 void Worker::serve_last(Channel& channel) {
   const endpoints::Topology* topology = &parts_.topologies->acquire(options_.index);
   for (std::uint32_t turn = 0; turn < kLastTurnsMax && serve(channel, topology); ++turn) {
@@ -144,13 +145,14 @@ void Worker::run() {
 
 bool Worker::work_waits(bool sleeping) const {
   if (mail_waits_.load(std::memory_order_acquire)) return true;
-  return std::any_of(channels_.begin(), channels_.end(),
-                     [sleeping](const auto& channel) { return channel->has_submissions(sleeping); });
+  return std::any_of(channels_.begin(), channels_.end(), [sleeping](const auto& channel) {
+    return channel->has_submissions(sleeping);
+  });
 }
 
 void Worker::sleep() {
-  // Announce, then look once more: a client that published before it saw the announcement is seen here,
-  // any later one rings the bell. Partner: the publisher of libpickd's submission ring.
+  // Announce, then look once more: a client that published before it saw the announcement is seen
+  // here, any later one rings the bell. Partner: the publisher of libpickd's submission ring.
   parts_.word->asleep.store(1, abi::kAnnounceStore);
   abi::announce_then_check();
   if (!work_waits(true) && !stop_.load(std::memory_order_acquire)) {
@@ -262,7 +264,8 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
   DecodedReport report;
   int status = -EINVAL;
   if (decode_report(record, report)) {
-    status = reports_.apply(report, channel.parameters().uid, parts_.clock.tick(), topology, counters_);
+    status =
+        reports_.apply(report, channel.parameters().uid, parts_.clock.tick(), topology, counters_);
   } else {
     counters_.add(abi::Counter::submissions_malformed);
   }

@@ -1,8 +1,9 @@
 // A worker: the thread that answers the channels given to it.
 //
 // It polls its channels while there is work, spins for a short time after, then sleeps until a bell
-// rings. The control thread hands channels over and takes them back through a mailbox; the request path
-// itself takes no lock, allocates nothing and calls the kernel only to sleep or to wake a client.
+// rings. The control thread hands channels over and takes them back through a mailbox; the request
+// path itself takes no lock, allocates nothing and calls the kernel only to sleep or to wake a
+// client.
 #pragma once
 
 #include <atomic>
@@ -66,7 +67,8 @@ class Worker {
   bool serve_all();
   bool serve(Channel& channel, const endpoints::Topology*& topology);
   void serve_last(Channel& channel);
-  void handle(Channel& channel, std::span<const std::byte> record, const endpoints::Topology& topology);
+  void handle(Channel& channel, std::span<const std::byte> record,
+              const endpoints::Topology& topology);
   void handle_pick(Channel& channel, std::span<const std::byte> record,
                    const endpoints::Topology& topology);
   void handle_report(Channel& channel, std::span<const std::byte> record,

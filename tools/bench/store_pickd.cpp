@@ -74,7 +74,8 @@ class PickdStore : public StoreSubject {
   }
   std::uint64_t bytes() override { return bytes_; }
   double load() override {
-    const auto words = static_cast<double>(bytes_ / sizeof(std::uint64_t));
+    const std::uint64_t word_count = bytes_ / sizeof(std::uint64_t);
+    const auto words = static_cast<double>(word_count);
     return static_cast<double>(sweep_.totals().live + sweep_.totals().markers) / words;
   }
   std::uint64_t replaced() override { return replaced_.load(); }

@@ -57,6 +57,7 @@ Child& Child::operator=(Child&& other) noexcept {
 base::Result<Child> Child::start(const std::vector<std::string>& arguments,
                                  const Options& options) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 

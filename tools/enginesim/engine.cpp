@@ -217,9 +217,8 @@ std::vector<std::uint32_t> adapters_of(const Sequences& sequences) {
   for (const auto* sequence : sequences) {
     if (sequence->request.adapter != 0) adapters.push_back(sequence->request.adapter);
   }
-  std::ranges::sort(adapters);
-  const auto repeats = std::ranges::unique(adapters);
-  adapters.erase(repeats.begin(), repeats.end());
+  std::sort(adapters.begin(), adapters.end());
+  adapters.erase(std::unique(adapters.begin(), adapters.end()), adapters.end());
   return adapters;
 }
 
