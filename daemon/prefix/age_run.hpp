@@ -1,5 +1,5 @@
-// AgeRun: what one call of stamp() or remove() tells the ages, gathered so that a run of equal stamps
-// costs one update. Lives on the stack of that call.
+// AgeRun: what one call of stamp() or remove() tells the ages, gathered so that a run of equal
+// stamps costs one update. Lives on the stack of that call.
 #pragma once
 
 #include <cstdint>

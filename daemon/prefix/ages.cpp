@@ -13,8 +13,8 @@ constexpr std::int64_t width_of(std::uint32_t level) {
   return std::int64_t{1} << (level * kAgeLevelBits);
 }
 
-// Calls visit(first tick, width, bucket) from the newest bucket to the oldest until it returns false.
-// Each level ends where a bucket of the next one begins, so no tick is visited twice.
+// Calls visit(first tick, width, bucket) from the newest bucket to the oldest until it returns
+// false. Each level ends where a bucket of the next one begins, so no tick is visited twice.
 template <typename Visit>
 void walk(std::int64_t now, Visit&& visit) {
   std::int64_t end = now + kAgeAheadTicks;  // stamps may be a little ahead: floors, other threads
@@ -87,7 +87,8 @@ std::uint64_t EndpointAges::end_pass() {
     const std::int32_t truth =
         seen_[bucket] + moved_[bucket].exchange(0, std::memory_order_relaxed);
     seen_[bucket] = 0;
-    // Only this thread sets; stampers add meanwhile, so the difference is added, not the value stored.
+    // Only this thread sets; stampers add meanwhile, so the difference is added, not the value
+    // stored.
     const std::int32_t error = truth - counted_[bucket].load(std::memory_order_relaxed);
     if (error != 0) counted_[bucket].fetch_add(error, std::memory_order_relaxed);
   }

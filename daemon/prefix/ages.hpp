@@ -1,11 +1,12 @@
-// Ages: how many live words of which age each endpoint has. Stampers tell it, the horizons ask it, and
-// every pass of the sweep corrects it. Private to the daemon; knows nothing of keys, lines or clocks.
+// Ages: how many live words of which age each endpoint has. Stampers tell it, the horizons ask it,
+// and every pass of the sweep corrects it. Private to the daemon; knows nothing of keys, lines or
+// clocks.
 //
-// Four rings of 256 buckets an endpoint, of 1, 16, 256 and 4,096 ticks; a word is counted in every ring
-// that reaches back to its stamp, so nothing needs to move when time passes: a ring only forgets.
-// A pass of the sweep counts anew (`seen`, each word in the finest ring only, for speed); what stampers
-// change behind its back in lines that it has passed already is kept apart (`moved`), so that at the end
-// seen + moved is the truth.
+// Four rings of 256 buckets an endpoint, of 1, 16, 256 and 4,096 ticks; a word is counted in every
+// ring that reaches back to its stamp, so nothing needs to move when time passes: a ring only
+// forgets. A pass of the sweep counts anew (`seen`, each word in the finest ring only, for speed);
+// what stampers change behind its back in lines that it has passed already is kept apart (`moved`),
+// so that at the end seen + moved is the truth.
 #pragma once
 
 #include <array>
@@ -54,8 +55,9 @@ using AgeCounts = std::array<std::int32_t, kAgeLevels * kAgeBuckets>;
 // One endpoint's counts for one kind of word.
 class EndpointAges {
  public:
-  // Any thread. `delta` words of `stamp` came (or went), `passed` of them in lines that the running pass
-  // of the sweep has left behind. Relaxed: counts are estimates, nothing is published through them.
+  // Any thread. `delta` words of `stamp` came (or went), `passed` of them in lines that the running
+  // pass of the sweep has left behind. Relaxed: counts are estimates, nothing is published through
+  // them.
   void add(std::uint32_t stamp, std::uint32_t now, std::int32_t delta, std::int32_t passed);
 
   // ---- Maintenance thread only ----
@@ -97,8 +99,8 @@ struct AgeCut {
 // Words at or after `horizon`; a bucket that it cuts counts by the share that is left of it.
 double count_live(const AgeCounts& counts, std::int64_t now, std::int64_t horizon);
 
-// The cut that leaves at most `limit` words, never cutting the newest bucket that is not empty. `horizon`
-// itself when no cut is needed.
+// The cut that leaves at most `limit` words, never cutting the newest bucket that is not empty.
+// `horizon` itself when no cut is needed.
 AgeCut cut_to_limit(const AgeCounts& counts, std::int64_t now, std::int64_t horizon, double limit);
 
 // Adds the words of `counts` that live under `horizon` to `sum`.
@@ -131,8 +133,8 @@ class Ages {
   }
   EndpointAges& make(std::uint32_t endpoint, bool confirmed, std::int64_t now);
 
-  // First line that the running pass of the sweep has not left behind. Relaxed: an error of a few lines
-  // is an error of a few counts, until the next pass.
+  // First line that the running pass of the sweep has not left behind. Relaxed: an error of a few
+  // lines is an error of a few counts, until the next pass.
   std::uint64_t swept_lines() const { return swept_lines_.load(std::memory_order_relaxed); }
   void set_swept_lines(std::uint64_t lines) {
     swept_lines_.store(lines, std::memory_order_relaxed);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "daemon/base/step.hpp"
+
 namespace pickd::prefix {
 namespace {
 
@@ -18,13 +20,15 @@ constexpr double kGrowthKept = 0.95;
 // A marker outlasts a short TTL: a confirmed word may have come since the sweep last passed.
 constexpr std::int64_t kMarkerTicksMin = 4096;
 
-// A floor of long ago would, one wrap later, look like one of the future. Raising it to the horizon kills
-// nothing that lives, so it follows once it is this old.
+// A floor of long ago would, one wrap later, look like one of the future. Raising it to the horizon
+// kills nothing that lives, so it follows once it is this old.
 constexpr std::uint32_t kFloorAgeTicks = 1U << 18;
 
-// What is kept of a capacity: counts inside a bucket that a cut divides are estimates, hence 0.2 % less.
+// What is kept of a capacity: counts inside a bucket that a cut divides are estimates, hence 0.2 %
+// less.
 double capacity_kept(std::uint64_t capacity) {
-  return static_cast<double>(capacity - capacity / 500);
+  const std::uint64_t kept = capacity - capacity / 500;
+  return static_cast<double>(kept);
 }
 
 }  // namespace
@@ -50,8 +54,9 @@ std::int64_t Horizons::full_tick(std::uint32_t stamp) const {
   return now_ - ((now - stamp) & abi::kStampMask);
 }
 
-// From where words are counted. A bucket that a TTL or a cut divides is counted by the share that is
-// left; one that a floor divides belongs to the new generation as a whole, for the old one is gone.
+// From where words are counted. A bucket that a TTL or a cut divides is counted by the share that
+// is left; one that a floor divides belongs to the new generation as a whole, for the old one is
+// gone.
 std::int64_t Horizons::counted_from(abi::LifeWord life) const {
   const std::int64_t horizon = full_tick(life.horizon());
   return life.horizon() == life.floor() ? horizon - horizon % kWidestBucketTicks : horizon;
@@ -75,7 +80,10 @@ void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uin
   live_total_ = total;
   if (total + growth_ > kLoadMax * words) cut_globally(ids_end);
   live_before_ = live_total_;
-  for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) raise(endpoint);
+  // Markers last: a hot block must not be out of sight before what its holders have behind it, not
+  // even for a reader in between or a process that dies here.
+  for (std::uint32_t endpoint = 1; endpoint < ids_end; ++endpoint) raise(endpoint);
+  raise(abi::kMarkerEndpoint);
 }
 
 // Live words of an endpoint, or an upper bound of them where nothing hangs on it: counting takes a
@@ -127,7 +135,8 @@ double Horizons::count(std::uint32_t endpoint) {
   entry.live = count_live(assumed, now_, horizon);
   const double sure_live = kinds[1] == nullptr ? 0 : count_live(confirmed, now_, sure_horizon);
   if (capacity != 0 && entry.live + sure_live > capacity_kept(capacity)) {
-    // Newest first over both kinds; only assumed words are cut: the engine says what happens to the rest.
+    // Newest first over both kinds; only assumed words are cut: the engine says what happens to the
+    // rest.
     AgeCounts both{};
     add_live(assumed, now_, horizon, both);
     if (kinds[1] != nullptr) add_live(confirmed, now_, sure_horizon, both);
@@ -176,12 +185,14 @@ void Horizons::raise(std::uint32_t endpoint) {
   };
 
   if (endpoint == abi::kMarkerEndpoint) {
-    // Where there are confirmed words a marker may stand for one that is as old as the sweep lets it get.
+    // Where there are confirmed words a marker may stand for one that is as old as the sweep lets
+    // it get.
     const std::int64_t oldest = confirmed_words_ ? static_cast<std::int64_t>(kTtlTicksMax)
                                                  : std::max(ttl_, kMarkerTicksMin);
     const auto old =
         static_cast<std::int64_t>(parts_.global_horizon->load(std::memory_order_relaxed));
     const std::int64_t next = std::max({old, now_ - oldest, global_cut_});
+    PICKD_STEP("horizons: before the global one");
     // Release: partner is the acquire of matchers and stampers.
     if (next > old)
       parts_.global_horizon->store(static_cast<std::uint64_t>(next), std::memory_order_release);
@@ -198,7 +209,8 @@ void Horizons::raise(std::uint32_t endpoint) {
     HorizonRule rule =
         horizon == old.horizon() && horizon != old.floor() ? entry.rule : HorizonRule::kFloor;
     const auto consider = [&](std::int64_t tick, HorizonRule by) {
-      // A cut of long ago says nothing any more, and its stamp would be taken for one of the future.
+      // A cut of long ago says nothing any more, and its stamp would be taken for one of the
+      // future.
       if (tick < 0 || tick < now_ - static_cast<std::int64_t>(kTtlTicksMax)) return;
       if (abi::newer_stamp(horizon, stamp(tick), now) == horizon) return;
       horizon = stamp(tick);
@@ -213,13 +225,15 @@ void Horizons::raise(std::uint32_t endpoint) {
         abi::LifeWord::make(old.generation(), floor_is_old ? horizon : old.floor(), horizon);
     if (!confirmed) entry.rule = rule;
     if (next.bits == old.bits) continue;
-    // Loses against a reset on purpose: its floor is newer than anything computed here. Release: partner
-    // is the acquire of whoever judges words by this one.
+    // Loses against a reset on purpose: its floor is newer than anything computed here. Release:
+    // partner is the acquire of whoever judges words by this one.
     std::uint64_t expected = old.bits;
+    PICKD_STEP("horizons: before one is raised");
     if (!word.compare_exchange_strong(expected, next.bits, std::memory_order_release,
                                       std::memory_order_relaxed)) {
       entry.fresh = false;
     }
+    PICKD_STEP("horizons: raised");
   }
 }
 

@@ -1,8 +1,8 @@
-// Horizons: decides what is forgotten, and forgets it by raising the life words. For the maintenance
-// thread only (one caller at a time); stampers, readers and resets go on meanwhile.
+// Horizons: decides what is forgotten, and forgets it by raising the life words. For the
+// maintenance thread only (one caller at a time); stampers, readers and resets go on meanwhile.
 //
-// An endpoint's horizon is the newest of: its floor, now - TTL, the cut-off that keeps it within its
-// capacity, the global cut-off that keeps the load of the table down. It never goes back.
+// An endpoint's horizon is the newest of: its floor, now - TTL, the cut-off that keeps it within
+// its capacity, the global cut-off that keeps the load of the table down. It never goes back.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 
 namespace pickd::prefix {
 
-// The longest TTL: 12 hours. What is dead must be swept before its stamp would be taken for a new one, at
-// seven eighths of the wrap, 44 minutes later; so must a daemon that comes back after a longer time than
-// that (its longest TTL counted in) start with an empty table.
+// The longest TTL: 12 hours. What is dead must be swept before its stamp would be taken for a new
+// one, at seven eighths of the wrap, 44 minutes later; so must a daemon that comes back after a
+// longer time than that (its longest TTL counted in) start with an empty table.
 inline constexpr std::uint64_t kTtlTicksMax = 12ULL * 3600 * 20;
 // Confirmed words and markers that get older than this are restamped by the sweep: half the wrap.
 inline constexpr std::uint32_t kRestampAgeTicks = 1U << (abi::kStampBits - 1);
-// They are restamped to points this far apart, so that each is written once in a while, not every pass.
+// They are restamped to points this far apart, so that each is written once in a while, not every
+// pass.
 inline constexpr std::uint32_t kRestampGridTicks = 1U << 14;
 
 // Shares of all words: from where the global cut-off acts, and to where it cuts.
@@ -40,17 +41,17 @@ class Horizons {
  public:
   Horizons(const TableParts& parts, Ages& ages);
 
-  // Moves every horizon to where it belongs at `now_tick` (full width, never less than before). Call it
-  // once a tick. `ttl_ticks`: of assumed words, 1 to kTtlTicksMax (clamped); 0 = the longest.
-  // `ids_end`: ids at or above it were never used; 0 = look at all.
+  // Moves every horizon to where it belongs at `now_tick` (full width, never less than before).
+  // Call it once a tick. `ttl_ticks`: of assumed words, 1 to kTtlTicksMax (clamped); 0 = the
+  // longest. `ids_end`: ids at or above it were never used; 0 = look at all.
   // A life word that a reset changes at the same moment is left to the next call.
   void advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end = 0);
 
   // Has the next advance() count every endpoint, so that what it believes is exact.
   void recount();
 
-  // What the last advance() believed. Between two counts of an endpoint (3 s) it is an upper bound: every
-  // word that was stamped counts as one that came.
+  // What the last advance() believed. Between two counts of an endpoint (3 s) it is an upper bound:
+  // every word that was stamped counts as one that came.
   double live_words() const { return live_total_; }
   double load() const {
     return live_total_ / static_cast<double>(parts_.lines * abi::kWordsPerLine);

@@ -1,5 +1,5 @@
-// Looking at the two lines of a key: prefetch, load, compare. The innermost code of the prefix table;
-// knows words and tags, not what they mean. Everything here must be inlined: gcc 12 drops
+// Looking at the two lines of a key: prefetch, load, compare. The innermost code of the prefix
+// table; knows words and tags, not what they mean. Everything here must be inlined: gcc 12 drops
 // __builtin_prefetch from a helper that it does not inline, which costs a factor of four.
 #pragma once
 
@@ -25,8 +25,9 @@ inline constexpr std::uint32_t kTagShift = 34;
 PICKD_INLINE void prefetch_for_read(const void* line) { __builtin_prefetch(line, 0, 3); }
 PICKD_INLINE void prefetch_for_write(const void* line) { __builtin_prefetch(line, 1, 3); }
 
-// Which of the sixteen words of a key carry its tag, and which none: word i of line A is bit i, of line
-// B bit 8 + i. Tag 0 is never written, so a word without a tag is empty (or damaged, and free to take).
+// Which of the sixteen words of a key carry its tag, and which none: word i of line A is bit i, of
+// line B bit 8 + i. Tag 0 is never written, so a word without a tag is empty (or damaged, and free
+// to take).
 struct PlaceScan {
   std::uint32_t tagged;
   std::uint32_t empty;
@@ -41,8 +42,9 @@ PICKD_INLINE __m128i four_tags(const __m128i* from) {
   return _mm_srli_epi32(_mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))), 2);
 }
 
-// The words are read sixteen bytes at a time; x86 does not tear an aligned word of eight within. What is
-// then done with a word goes by a load of its own (load_word), so a stale bit here costs a look at most.
+// The words are read sixteen bytes at a time; x86 does not tear an aligned word of eight within.
+// What is then done with a word goes by a load of its own (load_word), so a stale bit here costs a
+// look at most.
 PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t tag) {
   const auto* a = reinterpret_cast<const __m128i*>(line_a);
   const auto* b = reinterpret_cast<const __m128i*>(line_b);
@@ -100,7 +102,8 @@ PICKD_INLINE abi::PrefixWord load_word(WordRef line_a, WordRef line_b, std::uint
   return {line[at % abi::kWordsPerLine].load(std::memory_order_relaxed)};
 }
 
-// Of eight bits. Not std::popcount: without a compiler flag for newer machines that is a function call.
+// Of eight bits. Not std::popcount: without a compiler flag for newer machines that is a function
+// call.
 PICKD_INLINE std::uint32_t count_bits8(std::uint32_t bits) {
   bits -= (bits >> 1) & 0x55;
   bits = (bits & 0x33) + ((bits >> 2) & 0x33);

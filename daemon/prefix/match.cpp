@@ -1,9 +1,10 @@
 // Matching: how many leading keys each candidate holds. Reads words, changes nothing.
 //
-// A set of candidates is a bit set over their positions. A look at key i splits the set that is still in
-// question into those that hold i and those that do not; galloping finds a range for each part, bisection
-// ends it. A block held by many endpoints (a marker stands in its lines) costs a look into the group
-// lines of every candidate, so for hot prefixes the gallop first asks only "is there a marker?".
+// A set of candidates is a bit set over their positions. A look at key i splits the set that is
+// still in question into those that hold i and those that do not; galloping finds a range for each
+// part, bisection ends it. A block held by many endpoints (a marker stands in its lines) costs a
+// look into the group lines of every candidate, so for hot prefixes the gallop first asks only "is
+// there a marker?".
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -70,7 +71,8 @@ class Matcher {
           std::span<const std::uint16_t> ids, std::span<const std::uint64_t> lives,
           std::span<std::uint32_t> match_blocks, MatchScratch& scratch)
       : parts_(parts), keys_(keys), now_(now), ids_(ids), blocks_(match_blocks), scratch_(scratch) {
-    // Acquire: what the maintenance forgot before it raised the horizon stays forgotten for this pick.
+    // Acquire: what the maintenance forgot before it raised the horizon stays forgotten for this
+    // pick.
     const std::uint64_t global = parts.global_horizon->load(std::memory_order_acquire);
     const auto horizon = static_cast<std::uint32_t>(global) & abi::kStampMask;
     markers_ = {horizon, abi::live_span(horizon, now)};
@@ -190,7 +192,8 @@ class Matcher {
     return false;
   }
 
-  // Adds the holders among `set` of a key whose words these are. True when a live marker is among them.
+  // Adds the holders among `set` of a key whose words these are. True when a live marker is among
+  // them.
   PICKD_INLINE bool collect(WordRef line_a, WordRef line_b, std::uint64_t tag, const Set& set,
                             Set& held) {
     std::uint32_t tagged = scan_place(line_a, line_b, tag).tagged;

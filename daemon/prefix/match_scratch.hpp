@@ -1,5 +1,5 @@
-// MatchScratch: what a match needs besides its arguments, so that it allocates nothing. One per worker,
-// about 70 KiB, made once; not shared between threads. Nothing in it outlives a call.
+// MatchScratch: what a match needs besides its arguments, so that it allocates nothing. One per
+// worker, about 70 KiB, made once; not shared between threads. Nothing in it outlives a call.
 #pragma once
 
 #include <array>

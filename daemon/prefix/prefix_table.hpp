@@ -1,9 +1,10 @@
-// PrefixTable: who holds which block. A view of shared words; see abi/prefix_word.hpp for their layout.
+// PrefixTable: who holds which block. A view of shared words; see abi/prefix_word.hpp for their
+// layout.
 //
-// A word is one (block, endpoint). A key has two lines of eight words and every look reads both, so a
-// word may become zero at any time and every state of the memory is valid. Every change is one
-// compare-exchange of one word, forward only in time. Whether a word lives is decided by its stamp and
-// the life word of its endpoint alone: raising a horizon forgets any number of blocks at once.
+// A word is one (block, endpoint). A key has two lines of eight words and every look reads both, so
+// a word may become zero at any time and every state of the memory is valid. Every change is one
+// compare-exchange of one word, forward only in time. Whether a word lives is decided by its stamp
+// and the life word of its endpoint alone: raising a horizon forgets any number of blocks at once.
 //
 // It may not read a clock, allocate, block or do I/O: ticks come in as arguments (their low 20 bits
 // count). All functions may be called from any number of threads at once.
@@ -46,8 +47,8 @@ struct StampOutcome {
   }
 };
 
-// The stamp of a pick that read `tick` before the candidates and then saw `seen`: max(tick, floor). What
-// is stamped so for a generation that is reset meanwhile lies below the new floor.
+// The stamp of a pick that read `tick` before the candidates and then saw `seen`: max(tick, floor).
+// What is stamped so for a generation that is reset meanwhile lies below the new floor.
 constexpr std::uint32_t stamp_at(std::uint64_t tick, abi::LifeWord seen) {
   const auto now = static_cast<std::uint32_t>(tick) & abi::kStampMask;
   return abi::newer_stamp(now, seen.floor(), now);
@@ -60,12 +61,13 @@ class PrefixTable {
       : parts_(parts), ages_(ages) {}
 
   // For each candidate the number of leading keys that it holds, by gallop and bisection on sets of
-  // candidates: about 8 to 16 looks for any length. Exact while each candidate's keys have no hole; a
-  // hole may be passed over.
+  // candidates: about 8 to 16 looks for any length. Exact while each candidate's keys have no hole;
+  // a hole may be passed over.
   //
   // `ids`: endpoint ids, each in [1, endpoint_ids), at most 4,095, none twice. `lives`: bits of the
-  // LifeWord that the pick read for each; assumed words are judged by it. Words confirmed by events are
-  // judged by the record's confirmed_life, read when one is met. `match_blocks`: one for each id.
+  // LifeWord that the pick read for each; assumed words are judged by it. Words confirmed by events
+  // are judged by the record's confirmed_life, read when one is met. `match_blocks`: one for each
+  // id.
   void match(std::span<const std::uint64_t> keys, std::uint32_t now_stamp,
              std::span<const std::uint16_t> ids, std::span<const std::uint64_t> lives,
              std::span<std::uint32_t> match_blocks, MatchScratch& scratch) const;
@@ -78,10 +80,10 @@ class PrefixTable {
   // Fetches the lines that match() looks at first. For callers that know the keys before the rest.
   void prefetch(std::span<const std::uint64_t> keys) const;
 
-  // Stamps every key for one endpoint. A word that is there is touched, forward only; else a free or
-  // dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a live
-  // confirmed word an assumed one; a confirmed tier always takes over. Nothing happens for an id out of
-  // range and for a stamp older than the endpoint's horizon.
+  // Stamps every key for one endpoint. A word that is there is touched, forward only; else a free
+  // or dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a
+  // live confirmed word an assumed one; a confirmed tier always takes over. Nothing happens for an
+  // id out of range and for a stamp older than the endpoint's horizon.
   StampOutcome stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
                      std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp);
 

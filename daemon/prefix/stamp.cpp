@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "daemon/base/step.hpp"
 #include "daemon/prefix/age_run.hpp"
 #include "daemon/prefix/line_scan.hpp"
 #include "daemon/prefix/prefix_table.hpp"
@@ -13,8 +14,8 @@ constexpr std::size_t kAhead = 12;  // keys whose lines are on their way
 constexpr std::size_t kPlaces = 16;
 static_assert(kAhead < kPlaces && std::has_single_bit(kPlaces));
 
-// A compare-exchange fails only when another thread changed the word, so somebody gets on. A key that
-// loses this often is given up: a block less, never a worker that hangs.
+// A compare-exchange fails only when another thread changed the word, so somebody gets on. A key
+// that loses this often is given up: a block less, never a worker that hangs.
 constexpr std::uint32_t kAttemptsMax = 64;
 
 class Stamper {
@@ -26,8 +27,8 @@ class Stamper {
         stamp_(stamp & abi::kStampMask),
         tier_(tier),
         now_(now & abi::kStampMask),
-        // Never older than the horizon of a holder that it stands for; a floor that runs ahead of the
-        // clock must not carry it out of the sight of readers.
+        // Never older than the horizon of a holder that it stands for; a floor that runs ahead of
+        // the clock must not carry it out of the sight of readers.
         marker_stamp_(now & abi::kStampMask),
         run_(ages, endpoint, tier != abi::Tier::kAssumed, now_),
         marker_run_(ages, abi::kMarkerEndpoint, false, now_) {}
@@ -76,6 +77,7 @@ class Stamper {
   PICKD_INLINE void stamp_key(std::uint64_t key, const abi::KeyPlace& place) {
     for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
       const PlaceScan found = scan(place);
+      PICKD_STEP("stamp: a key");
       if (found.tagged == 0 ? insert(place, found.empty) : stamp_held(key, place, found)) return;
       std::atomic_signal_fence(std::memory_order_seq_cst);  // scan anew, not from registers
     }
@@ -87,7 +89,8 @@ class Stamper {
     abi::PrefixWord word;
   };
 
-  // Some word has the key's tag: this endpoint's, another holder's or the marker. False = look again.
+  // Some word has the key's tag: this endpoint's, another holder's or the marker. False = look
+  // again.
   bool stamp_held(std::uint64_t key, const abi::KeyPlace& place, const PlaceScan& found) {
     Spot own;
     Spot marker;
@@ -113,6 +116,7 @@ class Stamper {
       if (!hot) return insert(place, found.empty);
       if (!publish_marker(place, marker, found.empty)) return false;
     }
+    PICKD_STEP("stamp: marked, not yet in the group");
     stamp_in_group(abi::place_of(abi::group_key(key, endpoint_), parts_.lines));
     return true;
   }
@@ -139,14 +143,17 @@ class Stamper {
     const std::uint32_t stamp = abi::newer_stamp(old.stamp(), stamp_, now_);
     const abi::PrefixWord next = abi::PrefixWord::make(old.tag(), tier, endpoint_, stamp);
     if (next.bits != old.bits) {
+      PICKD_STEP("touch: before");
       if (!exchange(place, own.at, old, next)) return false;
+      PICKD_STEP("touch: after");
       count_touch(old, tier, stamp, line_of(place, own.at));
     }
     ++outcome_.touched;
     return true;
   }
 
-  // The run adds words of one tier and this call's stamp; a word that stays otherwise is told alone.
+  // The run adds words of one tier and this call's stamp; a word that stays otherwise is told
+  // alone.
   void count_touch(abi::PrefixWord old, abi::Tier tier, std::uint32_t stamp,
                    std::uint64_t at_line) {
     const bool same_class = (tier != abi::Tier::kAssumed) == (tier_ != abi::Tier::kAssumed);
@@ -168,16 +175,19 @@ class Stamper {
     if (abi::newer_stamp(marker.word.stamp(), marker_stamp_, now_) == marker.word.stamp())
       return true;
     if (!exchange(place, marker.at, marker.word, marker_word(place))) return false;
+    PICKD_STEP("touch: a marker");
     marker_run_.moved(marker.word, line_of(place, marker.at));
     return true;
   }
 
-  // Before the first group word: who sees a group word's effect must be able to find it. A dead marker
-  // that is there is revived.
+  // Before the first group word: who sees a group word's effect must be able to find it. A dead
+  // marker that is there is revived.
   bool publish_marker(const abi::KeyPlace& place, const Spot& dead, std::uint32_t empty) {
     const Choice choice = dead.at != kNone ? Choice{dead, false} : choose(place, empty);
     if (choice.spot.at == kNone) return true;  // sixteen live markers: nothing that could go
+    PICKD_STEP("mark: before");
     if (!exchange(place, choice.spot.at, choice.spot.word, marker_word(place))) return false;
+    PICKD_STEP("mark: after");
     marker_run_.came(line_of(place, choice.spot.at));
     count_replaced(place, choice);
     ++outcome_.hot_markers;
@@ -192,6 +202,7 @@ class Stamper {
         // Another thread's by now: look again, it may have stamped this very block. Or damaged.
         return word_at(place, at).tag() == 0 && insert_into_full(place, next);
       }
+      PICKD_STEP("insert: after");
       run_.came(line_of(place, at));
       ++outcome_.inserted;
       return true;
@@ -203,7 +214,9 @@ class Stamper {
                                                   abi::PrefixWord next) {
     const Choice choice = choose(place, 0);
     if (choice.spot.at == kNone) return true;
+    PICKD_STEP("replace: before");
     if (!exchange(place, choice.spot.at, choice.spot.word, next)) return false;
+    PICKD_STEP("replace: after");
     run_.came(line_of(place, choice.spot.at));
     ++outcome_.inserted;
     count_replaced(place, choice);
@@ -259,8 +272,9 @@ class Stamper {
     return {{oldest, words[oldest]}, true};
   }
 
-  // Acquire: pairs with the release of whoever raises a horizon or resets an endpoint. Called after the
-  // word was loaded, so a word of a generation that is gone is never taken for one of the present.
+  // Acquire: pairs with the release of whoever raises a horizon or resets an endpoint. Called after
+  // the word was loaded, so a word of a generation that is gone is never taken for one of the
+  // present.
   bool lives(abi::PrefixWord word) const {
     const std::uint32_t endpoint = word.endpoint();
     if (endpoint == abi::kMarkerEndpoint) {
@@ -308,6 +322,7 @@ std::uint32_t remove_from(const TableParts& parts, const AgeRun& ages, std::uint
       while (word.tag() == place.tag && word.endpoint() == endpoint) {
         // A failure loads what came instead: a touch of the same block, which has to go as well.
         if (!at.compare_exchange_weak(word.bits, 0, std::memory_order_relaxed)) continue;
+        PICKD_STEP("remove: a copy");
         ages.gone(word, line);
         ++removed;
         break;
@@ -322,9 +337,10 @@ std::uint32_t remove_from(const TableParts& parts, const AgeRun& ages, std::uint
 StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
                                 std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp) {
   if (endpoint == abi::kMarkerEndpoint || endpoint >= parts_.endpoint_ids) return {};
-  // A late stamp of a generation that is gone, or one older than what was forgotten since: its words
-  // would be dead on arrival. They would be so without this look, too; it saves the room and keeps an
-  // event of the old generation from confirming a word of the new one. Acquire: partner is the reset.
+  // A late stamp of a generation that is gone, or one older than what was forgotten since: its
+  // words would be dead on arrival. They would be so without this look, too; it saves the room and
+  // keeps an event of the old generation from confirming a word of the new one. Acquire: partner is
+  // the reset.
   const abi::EndpointRecord& record = parts_.records[endpoint];
   const abi::Word& life = tier == abi::Tier::kAssumed ? record.life : record.confirmed_life;
   const abi::LifeWord seen{life.load(std::memory_order_acquire)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "daemon/base/step.hpp"
 #include "daemon/prefix/line_scan.hpp"
 
 namespace pickd::prefix {
@@ -102,15 +103,18 @@ PICKD_INLINE void Sweep::sweep_line(std::atomic<std::uint64_t>* line) {
 }
 
 PICKD_INLINE void Sweep::clear(std::atomic<std::uint64_t>& at, abi::PrefixWord word) {
-  // Relaxed: an empty word publishes nothing. Lost against a stamper: then it lives again, and only this
-  // pass's counts miss it.
+  // Relaxed: an empty word publishes nothing. Lost against a stamper: then it lives again, and only
+  // this pass's counts miss it.
+  PICKD_STEP("sweep: before a dead word is cleared");
   if (!at.compare_exchange_strong(word.bits, 0, std::memory_order_relaxed)) return;
+  PICKD_STEP("sweep: cleared");
   ++outcome_.cleared;
   ++running_.dead;
 }
 
-// Confirmed words, and the markers that may stand for them, have no TTL: they are restamped before half
-// a wrap, to a point of a fixed grid that is the same for a parent and its child, so their order is kept.
+// Confirmed words, and the markers that may stand for them, have no TTL: they are restamped before
+// half a wrap, to a point of a fixed grid that is the same for a parent and its child, so their
+// order is kept.
 __attribute__((noinline)) abi::PrefixWord Sweep::bring_forward(std::atomic<std::uint64_t>& at,
                                                                abi::PrefixWord word) {
   if (abi::stamp_age(word.stamp(), now_) <= kRestampAgeTicks) return word;
@@ -120,6 +124,7 @@ __attribute__((noinline)) abi::PrefixWord Sweep::bring_forward(std::atomic<std::
   const auto next = abi::PrefixWord::make(word.tag(), word.tier(), word.endpoint(), stamp);
   std::uint64_t expected = word.bits;
   if (!at.compare_exchange_strong(expected, next.bits, std::memory_order_relaxed)) return word;
+  PICKD_STEP("sweep: brought forward");
   ++outcome_.restamped;
   return next;
 }
@@ -143,6 +148,7 @@ void Sweep::end_pass() {
     totals.confirmed += sure;
     totals.live += live_[endpoint];
     // Relaxed: an estimate for people and scorers.
+    PICKD_STEP("sweep: counts of an endpoint");
     parts_.records[endpoint].live_blocks.store(live_[endpoint], std::memory_order_relaxed);
   }
   totals_ = totals;

@@ -1,9 +1,9 @@
-// Sweep: gives the words of the dead back, restamps what must outlive the wrap, and counts what lives,
-// a slice at a time. For the maintenance thread only, the one that also calls Horizons.
+// Sweep: gives the words of the dead back, restamps what must outlive the wrap, and counts what
+// lives, a slice at a time. For the maintenance thread only, the one that also calls Horizons.
 //
-// It is never needed for a right answer (a dead word is dead wherever it stands), only for room, for
-// exact counts, and for a whole pass within kSweepPassTicksMax: a dead stamp must be gone before the
-// 20 bits come round.
+// It is never needed for a right answer (a dead word is dead wherever it stands), only for room,
+// for exact counts, and for a whole pass within kSweepPassTicksMax: a dead stamp must be gone
+// before the 20 bits come round.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,13 @@ class Sweep {
  public:
   Sweep(const TableParts& parts, Ages& ages, Horizons& horizons);
 
-  // Looks at the next `lines` lines, round and round. At the end of a pass the counts of Ages are set
-  // right and every record's live_blocks is stored. `now_tick`: full width, as given to advance().
+  // Looks at the next `lines` lines, round and round. At the end of a pass the counts of Ages are
+  // set right and every record's live_blocks is stored. `now_tick`: full width, as given to
+  // advance().
   SweepOutcome slice(std::uint64_t now_tick, std::uint64_t lines);
 
-  // Lines for the slice of one tick: a pass in 20 s, faster when the table fills up, and all of it at
-  // once until a first pass has counted.
+  // Lines for the slice of one tick: a pass in 20 s, faster when the table fills up, and all of it
+  // at once until a first pass has counted.
   std::uint64_t lines_per_tick() const;
 
   const SweepTotals& totals() const { return totals_; }

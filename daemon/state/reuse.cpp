@@ -11,6 +11,7 @@
 
 #include "daemon/base/clock.hpp"
 #include "daemon/base/random.hpp"
+#include "daemon/base/step.hpp"
 #include "daemon/state/boot_id.hpp"
 
 namespace pickd::state {
@@ -120,13 +121,16 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
 }
 
 void take_over(abi::StateHeader& header, const StateParameters& parameters) {
+  PICKD_STEP("take over: begin");
   header.workers = parameters.workers;
   header.ttl_ticks = parameters.ttl_ticks;
   header.blocks_min = parameters.blocks_min;
   header.blocks_max = parameters.blocks_max;
+  PICKD_STEP("take over: half");
   header.keys_max = parameters.keys_max;
   header.daemon_pid = static_cast<std::uint32_t>(::getpid());
   header.heartbeat_ns.store(base::boot_ns(), std::memory_order_relaxed);
+  PICKD_STEP("take over: without an epoch");
   // Last: clients of the daemon before see by it that another one writes now. They read it as a
   // word.
   __atomic_store_n(&header.segment.daemon_epoch, base::random_u64() | 1, __ATOMIC_RELEASE);

@@ -12,6 +12,7 @@
 #include "daemon/base/clock.hpp"
 #include "daemon/base/mappable_fd.hpp"
 #include "daemon/base/random.hpp"
+#include "daemon/base/step.hpp"
 #include "daemon/state/boot_id.hpp"
 #include "daemon/state/memory_limit.hpp"
 #include "daemon/state/reuse.hpp"
@@ -58,6 +59,7 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
   segment.total_bytes = layout.total_bytes;
   segment.byte_order_mark = abi::kByteOrderMark;
   segment.features = parameters.hot_holders == 0 ? 0 : abi::kFeatureHotGroups;
+  PICKD_STEP("create: half a header");
   read_boot_id(segment.boot_id);
   segment.daemon_epoch = base::random_u64() | 1;
 
@@ -71,6 +73,7 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
   header.key_algorithms[0] = {1, abi::KeyKind::kText, 1, 0, block_bytes};
   header.key_algorithms[1] = {2, abi::KeyKind::kTokens, 1, 0, block_bytes};
   base::random_bytes(header.hash_secret, sizeof header.hash_secret);
+  PICKD_STEP("create: a header without offsets");
   header.hot_holders = parameters.hot_holders;
   header.endpoint_ids = layout.endpoint_ids;
   header.reservation_slots = layout.reservation_slots;
@@ -106,10 +109,12 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(
   segment->layout_ = *layout;
 
   const std::string fresh = path + ".new";
+  PICKD_STEP("create: begin");
   ::unlink(fresh.c_str());  // of a daemon that died while filling it; nobody was handed it
   segment->fd_ =
       base::Fd(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!segment->fd_.valid()) return base::errno_error("state.path " + path + ": cannot be made");
+  PICKD_STEP("create: made, without memory");
   const int fd = segment->fd_.get();
   if (const int code = ::posix_fallocate(fd, 0, static_cast<off_t>(layout->total_bytes));
       code != 0) {
@@ -122,17 +127,22 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::create(
     ::unlink(fresh.c_str());
     return mapped.error();
   }
+  PICKD_STEP("create: mapped, of zeros");
   segment->header_ = new (segment->base_) abi::StateHeader{};
   fill_header(*segment->header_, parameters, *layout);
+  PICKD_STEP("create: filled, without a version");
   // Readers load this first (acquire): what was filled above is complete when they see it.
   segment->header_->segment.version.store(
       abi::segment_version(abi::kLayoutMajor, abi::kLayoutMinor), std::memory_order_release);
+  PICKD_STEP("create: whole, under its working name");
   supersede(path);
+  PICKD_STEP("create: the one before is marked");
   if (::rename(fresh.c_str(), path.c_str()) != 0) {
     const auto error = base::errno_error("state.path " + path + ": cannot be put in place");
     ::unlink(fresh.c_str());
     return error;
   }
+  PICKD_STEP("create: in place");
   return segment;
 }
 

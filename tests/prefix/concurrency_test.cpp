@@ -1,6 +1,6 @@
-// Stampers, event writers, the maintenance, resets and readers at once. Meant for ThreadSanitizer; what
-// it asserts while they run is what any interleaving must keep, and afterwards the table must be equal
-// to what each thread knows it did last.
+// Stampers, event writers, the maintenance, resets and readers at once. Meant for ThreadSanitizer;
+// what it asserts while they run is what any interleaving must keep, and afterwards the table must
+// be equal to what each thread knows it did last.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -97,7 +97,8 @@ class Crowd {
     }
   }
 
-  // Everything stamped for kReset before its last reset must be invisible to who reads its life after.
+  // Everything stamped for kReset before its last reset must be invisible to who reads its life
+  // after.
   void pick_and_reset() {
     base::Random random(4);
     MatchScratch scratch;

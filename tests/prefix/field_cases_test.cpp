@@ -1,5 +1,5 @@
-// Field cases: what went wrong in other routers' indexes, replayed against the table. The numbers are
-// those of the project's list of field cases.
+// Field cases: what went wrong in other routers' indexes, replayed against the table. The numbers
+// are those of the project's list of field cases.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 namespace pickd::prefix::test {
 namespace {
 
-bool long_form() { return std::getenv("PICKD_TEST_LONG") != nullptr; }
+bool long_form() { return std::getenv("LONG_TESTS") != nullptr; }
 
 TEST(FieldCase22, RemovalHidesBatchesThatAreStillQueued) {
   TestTable t({.lines = 1 << 14, .endpoint_ids = 4});

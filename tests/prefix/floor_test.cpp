@@ -1,5 +1,6 @@
-// The floor: nothing that was stamped for a generation that is gone is ever returned to a reader that
-// sees the present one, whatever the order of pick, reset, late stamp, sweep and clock. Enumerated.
+// The floor: nothing that was stamped for a generation that is gone is ever returned to a reader
+// that sees the present one, whatever the order of pick, reset, late stamp, sweep and clock.
+// Enumerated.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -78,8 +79,8 @@ class World {
     }
   }
 
-  // The tick is looked at again after the store: had it moved in between, a pick of the old generation
-  // might have read the new tick, and the floor must lie above that one.
+  // The tick is looked at again after the store: had it moved in between, a pick of the old
+  // generation might have read the new tick, and the floor must lie above that one.
   void step_reset() {
     if (reset_step_++ == 1) {
       store_floor();

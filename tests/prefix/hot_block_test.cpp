@@ -10,7 +10,8 @@ namespace {
 
 class SharedPrompt : public testing::TestWithParam<std::uint32_t> {};
 
-// A table of 256 MiB as by default would hide everything; 64 MiB at 500 endpoints are an eighth of that.
+// A table of 256 MiB as by default would hide everything; 64 MiB at 500 endpoints are an eighth of
+// that.
 TEST_P(SharedPrompt, IsFoundForMoreThan999In1000Endpoints) {
   const std::uint32_t endpoints = GetParam();
   TestTable t({.lines = 1 << 20, .endpoint_ids = endpoints + 1});

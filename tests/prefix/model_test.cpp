@@ -1,9 +1,9 @@
 // The table against a naive model, maps of maps, under random operations in virtual time.
 //
-// The model knows nothing of lines, words or horizons but this: what an endpoint was told it holds, when,
-// and how sure. Where forgetting is a matter of estimates (capacity, load), the horizon that the table
-// chose is taken over and only its direction checked. Short by default; PICKD_TEST_LONG=1 makes it a
-// million operations a seed.
+// The model knows nothing of lines, words or horizons but this: what an endpoint was told it holds,
+// when, and how sure. Where forgetting is a matter of estimates (capacity, load), the horizon that
+// the table chose is taken over and only its direction checked. Short by default; LONG_TESTS=1
+// makes it a million operations a seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -263,8 +263,8 @@ class ModelRun {
     model_.adopt(id, full(horizon), full(confirmed.horizon()));
   }
 
-  // Everything, both ways: the table claims nothing that the model does not hold, and what the model
-  // holds and the table does not was replaced.
+  // Everything, both ways: the table claims nothing that the model does not hold, and what the
+  // model holds and the table does not was replaced.
   void compare_all() {
     std::uint64_t missing = 0;
     std::set<std::pair<std::uint64_t, std::uint32_t>> expected;
@@ -305,7 +305,7 @@ class AgainstTheModel : public testing::TestWithParam<ModelCase> {};
 
 TEST_P(AgainstTheModel, TheTableHoldsTheSame) {
   ModelRun run(GetParam());
-  run.run(std::getenv("PICKD_TEST_LONG") != nullptr ? 1'200'000 : 100'000);
+  run.run(std::getenv("LONG_TESTS") != nullptr ? 1'200'000 : 100'000);
   if (GetParam().tight)
     run.expect_bounded();
   else

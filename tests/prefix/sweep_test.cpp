@@ -55,8 +55,9 @@ TEST(Sweep, WorksInSlicesOfAnySize) {
   EXPECT_EQ(passes, 1U);
 }
 
-// The counts by age are what capacity is kept by: they must be exact when nothing races, also for words
-// that stampers change in lines that the running pass has left behind, and in lines still before it.
+// The counts by age are what capacity is kept by: they must be exact when nothing races, also for
+// words that stampers change in lines that the running pass has left behind, and in lines still
+// before it.
 TEST(Sweep, AgreesWithTheStampersWhereverItsPassStands) {
   TestTable t({.lines = 1 << 10, .endpoint_ids = 4, .ttl_ticks = 5000});
   base::Random random(6);
@@ -81,7 +82,8 @@ TEST(Sweep, AgreesWithTheStampersWhereverItsPassStands) {
       t.advance();
       const auto census = t.census();
       for (std::uint32_t e = 1; e < 4; ++e) {
-        // A bucket of 16 or more ticks that the horizon divides is counted by the share that is left.
+        // A bucket of 16 or more ticks that the horizon divides is counted by the share that is
+        // left.
         EXPECT_NEAR(t.horizons.live_words(e), static_cast<double>(census.by_endpoint[e]), 45.0)
             << "step " << step;
       }

@@ -64,7 +64,8 @@ class TestTable {
 
   std::uint32_t stamp_now() const { return static_cast<std::uint32_t>(now) & abi::kStampMask; }
 
-  // As the endpoint table does it; a first generation may be stamped in the tick in which it begins.
+  // As the endpoint table does it; a first generation may be stamped in the tick in which it
+  // begins.
   void reset(std::uint32_t id) {
     for (abi::Word* word : {&records_[id].confirmed_life, &records_[id].life}) {
       const abi::LifeWord old{word->load()};

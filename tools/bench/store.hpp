@@ -25,7 +25,8 @@ struct StoreOptions {
   bool json = false;
 };
 
-// Measures and prints. Throws std::runtime_error when the trace cannot be read or memory is missing.
+// Measures and prints. Throws std::runtime_error when the trace cannot be read or memory is
+// missing.
 void measure_store(const StoreOptions& options);
 
 // Adds the options to a subcommand and sets its callback.

@@ -1,5 +1,6 @@
-// Reference (b): a radix tree over the characters of the prompts, each node with the last use by every
-// endpoint; eviction takes leaves by age from a heap. The family of SGLang's router and its descendants.
+// Reference (b): a radix tree over the characters of the prompts, each node with the last use by
+// every endpoint; eviction takes leaves by age from a heap. The family of SGLang's router and its
+// descendants.
 #include <algorithm>
 #include <cstring>
 #include <memory>

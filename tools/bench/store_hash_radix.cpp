@@ -1,7 +1,8 @@
-// Reference (c): a path-compressed tree of block hashes, each node with the endpoints that hold it and how
-// much of its run; a lookup table per endpoint from hash to node, without which a single block could not
-// be removed; ages in a heap of timers beside a map. The family of Dynamo's indexers, in the containers of
-// the standard library; with open-addressed tables instead its inserts are about three times as fast.
+// Reference (c): a path-compressed tree of block hashes, each node with the endpoints that hold it
+// and how much of its run; a lookup table per endpoint from hash to node, without which a single
+// block could not be removed; ages in a heap of timers beside a map. The family of Dynamo's
+// indexers, in the containers of the standard library; with open-addressed tables instead its
+// inserts are about three times as fast.
 #include <algorithm>
 #include <memory>
 #include <mutex>

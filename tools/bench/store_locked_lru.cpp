@@ -1,5 +1,6 @@
-// Reference (a): a map from block hash to the endpoints that hold it, an LRU list of hashes per endpoint,
-// one mutex around all of it. The family of the Gateway API inference extension's prefix plugin.
+// Reference (a): a map from block hash to the endpoints that hold it, an LRU list of hashes per
+// endpoint, one mutex around all of it. The family of the Gateway API inference extension's prefix
+// plugin.
 #include <algorithm>
 #include <list>
 #include <mutex>

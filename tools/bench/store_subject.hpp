@@ -1,4 +1,5 @@
-// What the store benchmark asks of every structure that it measures: pickd's own and the references.
+// What the store benchmark asks of every structure that it measures: pickd's own and the
+// references.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +25,14 @@ class StoreSubject {
 
   virtual bool wants_text() const { return false; }
 
-  // Leading blocks that each endpoint holds; one result for each endpoint. `thread`: who asks, 0-based.
+  // Leading blocks that each endpoint holds; one result for each endpoint. `thread`: who asks,
+  // 0-based.
   virtual void match(const StorePrompt& prompt, std::uint64_t tick, std::span<std::uint32_t> blocks,
                      std::uint32_t thread) = 0;
   virtual void insert(const StorePrompt& prompt, std::uint32_t endpoint, std::uint64_t tick) = 0;
 
-  // Once a tick while a TTL is kept: forgets what is older and gives its memory back, at its own pace.
+  // Once a tick while a TTL is kept: forgets what is older and gives its memory back, at its own
+  // pace.
   virtual StoreEviction maintain(std::uint64_t tick, std::uint64_t ttl_ticks) = 0;
   // Forgets everything older than `tick` at once and gives all of it back.
   virtual StoreEviction evict_before(std::uint64_t tick) = 0;

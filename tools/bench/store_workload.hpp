@@ -1,4 +1,5 @@
-// The prompts of the store benchmark, made from a trace: each 512-token id becomes `expand` chained keys.
+// The prompts of the store benchmark, made from a trace: each 512-token id becomes `expand` chained
+// keys.
 #pragma once
 
 #include <cstdint>
