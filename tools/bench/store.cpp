@@ -2,12 +2,15 @@
 #include "tools/bench/store.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "abi/limits.hpp"
 #include "tools/bench/store_measure.hpp"
+#include "tools/bench/store_standard.hpp"
 
 namespace pickd::bench {
 namespace {
@@ -125,30 +128,53 @@ void measure_store(const StoreOptions& options) {
     print_table(rows, finds, line_read_ns, options);
 }
 
+namespace {
+
+// Where a checkout of the project may have a trace beside it.
+constexpr const char* kTraceBeside = "../shared/traces/conversation_trace.jsonl";
+
+}  // namespace
+
 void add_store(CLI::App& app) {
   auto options = std::make_shared<StoreOptions>();
-  app.add_option("--trace", options->trace, "Mooncake trace, one JSON object a line")->required();
-  app.add_option("--expand", options->expand,
-                 "Blocks made of each 512-token id (32 = 16 tokens a block)")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--endpoints", options->endpoints, "Endpoints; request i goes to i mod N")
-      ->check(CLI::Range(1U, static_cast<unsigned>(abi::kEndpointIdsMax) - 1));
-  app.add_option("--state-mib", options->state_mib, "Size of pickd's table")
-      ->check(CLI::Range(1, 65536));
-  app.add_option("--shared-blocks", options->shared_blocks,
-                 "Blocks of one prompt in front of every request")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--ttl-ticks", options->ttl_ticks,
-                 "TTL in requests: measures the steady state too (0 = not)");
-  app.add_option("--loops", options->loops,
-                 "Replays for the steady state; the first one only fills")
-      ->check(CLI::Range(1, 80));
-  app.add_option("--threads", options->threads, "Threads that share the fresh replay")
-      ->check(CLI::Range(1, 32));
-  app.add_option("--requests", options->requests_max, "Requests to take from the trace (0 = all)");
-  app.add_flag("!--no-reference", options->references, "Measure pickd alone");
+  app.footer(
+      "Without an option but --trace and --json: the standard set, one table with every target "
+      "beside its figure.");
+  app.add_option("--trace", options->trace,
+                 "Mooncake trace, one JSON object a line (default: " + std::string(kTraceBeside) +
+                     " when it is there, else chats made here)");
+  std::vector<CLI::Option*> single = {
+      app.add_option("--expand", options->expand,
+                     "Blocks made of each 512-token id (32 = 16 tokens a block)")
+          ->check(CLI::Range(1, 64)),
+      app.add_option("--endpoints", options->endpoints, "Endpoints; request i goes to i mod N")
+          ->check(CLI::Range(1U, static_cast<unsigned>(abi::kEndpointIdsMax) - 1)),
+      app.add_option("--state-mib", options->state_mib, "Size of pickd's table")
+          ->check(CLI::Range(1, 65536)),
+      app.add_option("--shared-blocks", options->shared_blocks,
+                     "Blocks of one prompt in front of every request")
+          ->check(CLI::Range(0, 4096)),
+      app.add_option("--ttl-ticks", options->ttl_ticks,
+                     "TTL in requests: measures the steady state too (0 = not)"),
+      app.add_option("--loops", options->loops,
+                     "Replays for the steady state; the first one only fills")
+          ->check(CLI::Range(1, 80)),
+      app.add_option("--threads", options->threads, "Threads that share the fresh replay")
+          ->check(CLI::Range(1, 32)),
+      app.add_option("--requests", options->requests_max,
+                     "Requests to take from the trace (0 = all)"),
+      app.add_flag("!--no-reference", options->references, "Measure pickd alone")};
   app.add_flag("--json", options->json, "Print one JSON object");
-  app.callback([options] { measure_store(*options); });
+  app.callback([options, single] {
+    if (options->trace.empty() && std::filesystem::exists(kTraceBeside))
+      options->trace = kTraceBeside;
+    const bool one = std::any_of(single.begin(), single.end(),
+                                 [](const CLI::Option* option) { return option->count() != 0; });
+    if (one)
+      measure_store(*options);
+    else
+      measure_standard_set(options->trace, options->json);
+  });
 }
 
 int run_store(int argc, char** argv) {

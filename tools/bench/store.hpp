@@ -12,7 +12,7 @@ class App;
 namespace pickd::bench {
 
 struct StoreOptions {
-  std::string trace;
+  std::string trace;          // empty: a workload is made here
   std::uint32_t expand = 32;  // chained blocks for each 512-token id: 32 = blocks of 16 tokens
   std::uint32_t endpoints = 8;
   std::uint32_t state_mib = 128;    // of the prefix table

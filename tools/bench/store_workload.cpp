@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "daemon/base/random.hpp"
+#include "tools/bench/store_chat.hpp"
 #include "tools/bench/trace.hpp"
 
 namespace pickd::bench {
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::uint64_t kSharedRoot = 0x5347524544'0001ULL;
 constexpr std::uint64_t kBytesPerToken = 4;
+constexpr std::uint64_t kChatSeed = 1;
+constexpr std::uint32_t kChatRequests = 12'000;
 
 std::uint64_t mixed(std::uint64_t value) { return base::Random(value).next(); }
 
@@ -32,7 +35,11 @@ StoreWorkload::StoreWorkload(const StoreOptions& options)
       shared_blocks_(options.shared_blocks),
       block_bytes_(
           static_cast<std::uint32_t>(kTraceBlockTokens * kBytesPerToken / options.expand)) {
-  const Trace trace = read_trace(options.trace);
+  const Trace trace =
+      options.trace.empty() ? make_chat_trace(kChatSeed, kChatRequests) : read_trace(options.trace);
+  name_ = options.trace.empty()
+              ? "chats of seed " + std::to_string(kChatSeed)
+              : options.trace.substr(options.trace.rfind('/') + 1);  // npos + 1 is 0: all of it
   std::size_t count = trace.requests.size();
   if (options.requests_max != 0) count = std::min<std::size_t>(count, options.requests_max);
   starts_.push_back(0);

@@ -22,6 +22,7 @@ class StoreWorkload {
   // Throws std::runtime_error when the trace cannot be read.
   explicit StoreWorkload(const StoreOptions& options);
 
+  const std::string& name() const { return name_; }  // of the trace, for people
   std::size_t requests() const { return starts_.size() - 1; }
   std::uint64_t blocks() const { return keys_.size(); }
   std::uint32_t block_bytes() const { return block_bytes_; }  // of text
@@ -33,6 +34,7 @@ class StoreWorkload {
   StorePrompt shared(PromptBuffer& buffer) const;
 
  private:
+  std::string name_;
   std::uint32_t expand_;
   std::uint32_t shared_blocks_;
   std::uint32_t block_bytes_;
