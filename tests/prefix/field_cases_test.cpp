@@ -127,6 +127,22 @@ TEST(FieldCase38, RemovingTheParentFirstHarmsNobody) {
   EXPECT_EQ(t.match_one(keys, 1, true), 3U);
 }
 
+TEST(FieldCase40, SmallBlocksOfManyLongPromptsTakeNoMoreMemoryThanWasStated) {
+  TestTable t({.lines = 1 << 14, .endpoint_ids = 101, .ttl_ticks = 36'000});
+  // 128k tokens in the engine's blocks of 16, on each of a hundred: six times what there is room
+  // for.
+  std::vector<std::uint64_t> newest;
+  for (std::uint32_t id = 1; id <= 100; ++id) {
+    newest = chain(id, 131'072 / 16);
+    t.stamp(newest, id);
+    t.advance_to(t.now + 1);
+    t.sweep.slice(t.now, t.sweep.lines_per_tick());
+    ASSERT_LE(t.true_load(), 0.76) << "endpoint " << id;
+  }
+  EXPECT_GE(t.match_one(newest, 100), newest.size() * 99 / 100) << "the newest has its room";
+  EXPECT_EQ(t.match_one(chain(1, 131'072 / 16), 1), 0U) << "and the oldest had to go";
+}
+
 TEST(FieldCase41, ACapacityOfTenBlocksRemembersTheNewestTen) {
   TestTable t({});
   t.record(1).capacity_blocks.store(10);
