@@ -41,10 +41,23 @@ class Stamper {
       prefetch_for_write(line(place.line_b));
       places[at % kPlaces] = place;
     };
+    // Where one block was hot and its group was written, the next ones are likely to be so, too: then
+    // the group lines are fetched as far ahead. Index of the first key whose group is not on its way.
+    std::size_t groups_end = 0;
+    const auto fetch_groups = [&](std::size_t from, std::size_t end) {
+      for (groups_end = std::max(groups_end, from); groups_end < end; ++groups_end) {
+        const abi::KeyPlace place =
+            abi::place_of(abi::group_key(keys[groups_end], endpoint_), parts_.lines);
+        prefetch_for_write(line(place.line_a));
+        prefetch_for_write(line(place.line_b));
+      }
+    };
     for (std::size_t at = 0; at < std::min(kAhead, keys.size()); ++at) fetch(at);
     for (std::size_t at = 0; at < keys.size(); ++at) {
       if (at + kAhead < keys.size()) fetch(at + kAhead);
+      in_group_ = false;
       stamp_key(keys[at], places[at % kPlaces]);
+      if (in_group_) fetch_groups(at + 1, std::min(at + 1 + kAhead, keys.size()));
     }
     run_.finish(stamp_);
     marker_run_.finish(marker_stamp_);
@@ -117,6 +130,7 @@ class Stamper {
       if (!publish_marker(place, marker, found.empty)) return false;
     }
     PICKD_STEP("stamp: marked, not yet in the group");
+    in_group_ = true;
     stamp_in_group(abi::place_of(abi::group_key(key, endpoint_), parts_.lines));
     return true;
   }
@@ -308,6 +322,7 @@ class Stamper {
   AgeRun run_;
   AgeRun marker_run_;
   StampOutcome outcome_;
+  bool in_group_ = false;  // the key before went into its group
 };
 
 // Takes the copies of one endpoint out of one key's lines.
