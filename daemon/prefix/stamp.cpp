@@ -41,8 +41,9 @@ class Stamper {
       prefetch_for_write(line(place.line_b));
       places[at % kPlaces] = place;
     };
-    // Where one block was hot and its group was written, the next ones are likely to be so, too: then
-    // the group lines are fetched as far ahead. Index of the first key whose group is not on its way.
+    // Where one block was hot and its group was written, the next ones are likely to be so, too:
+    // then the group lines are fetched as far ahead. Index of the first key whose group is not on
+    // its way.
     std::size_t groups_end = 0;
     const auto fetch_groups = [&](std::size_t from, std::size_t end) {
       for (groups_end = std::max(groups_end, from); groups_end < end; ++groups_end) {
