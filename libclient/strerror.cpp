@@ -29,7 +29,7 @@ constexpr ErrorWords kErrorWords[] = {
     {ESTALE, "the ticket is unknown, or its request has ended already"},
     {EOWNERDEAD, "the handle belongs to the parent of this forked process"},
     {ETIMEDOUT, "the deadline passed"},
-    {EAGAIN, "the queue or ring is full: poll, then try again"},
+    {EAGAIN, "the queue or ring is full, or this user is over a limit of the daemon: try again"},
     {ENOTCONN, "the daemon is not there"},
     {EPROTO, "the daemon answered something this library does not understand"},
     {EPROTONOSUPPORT, "the daemon speaks another layout"},

@@ -16,6 +16,8 @@ inline std::uint64_t clock_ns(clockid_t clock) {
 }
 
 inline std::uint64_t boot_ns() { return clock_ns(CLOCK_BOOTTIME); }
+// Some milliseconds coarse, and three times as quick to read.
+inline std::uint64_t coarse_ns() { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 inline std::uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace pickd::base

@@ -26,6 +26,11 @@ struct ListenConfig {
   std::uint64_t channels_max = 0;
   std::uint64_t channels_per_client_max = 0;
   std::uint64_t keys_max = 0;  // block keys of one submission
+  // Of one user, by uid; 0 as the table says.
+  std::uint64_t clients_per_uid_max = 0;
+  std::uint64_t channels_per_uid_max = 0;
+  std::uint64_t messages_per_s = 0;
+  std::uint64_t blocks_per_s = 0;
 
   bool operator==(const ListenConfig&) const = default;
 };
@@ -54,6 +59,7 @@ struct WorkersConfig {
 
 struct ReservationsConfig {
   std::uint64_t max = 0;  // a power of two
+  std::uint64_t per_uid_max = 0;
   std::uint64_t lease_ms = 0;
 
   bool operator==(const ReservationsConfig&) const = default;

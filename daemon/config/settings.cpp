@@ -60,6 +60,22 @@ const std::vector<Setting>& settings() {
        "blocks",
        "Block keys of one submission, 8 bytes each in the ring; a longer prompt is cut there and "
        "flagged."},
+      {"listen.clients_per_uid_max", AT(listen.clients_per_uid_max), kInteger, "0",
+       {1, 65536, true}, "connections",
+       "Clients of one user at one time. 0: three quarters of listen.clients_max, and no limit for "
+       "listen.admin_uids."},
+      {"listen.channels_per_uid_max", AT(listen.channels_per_uid_max), kInteger, "0",
+       {1, 65536, true}, "channels",
+       "Channels of one user. 0: three quarters of listen.channels_max, and no limit for "
+       "listen.admin_uids."},
+      {"listen.messages_per_s", AT(listen.messages_per_s), kInteger, "2000000",
+       {1, 1'000'000'000, true}, "messages a second",
+       "Picks and reports of one user on all its channels; a second's worth may come at once. A "
+       "pick beyond it gets -EAGAIN, a report never. 0: no limit."},
+      {"listen.blocks_per_s", AT(listen.blocks_per_s), kInteger, "20000000",
+       {1, 1'000'000'000, true}, "blocks a second",
+       "Prefix blocks in the picks of one user, likewise: what it may put into the table. "
+       "0: no limit."},
 
       {"state.path", AT(state.path), kPath, "/run/pickd/state", {1, kPathBytesMax}, "bytes",
        "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets "
@@ -97,6 +113,10 @@ const std::vector<Setting>& settings() {
       {"reservations.max", AT(reservations.max), kPowerOfTwo, "65536", {64, 1048576},
        "reservations",
        "Picks in flight at one time; rounded up to a power of two."},
+      {"reservations.per_uid_max", AT(reservations.per_uid_max), kInteger, "0",
+       {1, 1048576, true}, "reservations",
+       "Picks in flight of one user; the next one gets -EAGAIN. 0: none is refused, but those "
+       "beyond three quarters of reservations.max are answered without a reservation."},
       {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min",
        {kSecondMs, 24 * kHourMs}, "",
        "A reservation that nothing is reported on for this long is released."},

@@ -101,16 +101,16 @@ void ControlServer::accept_clients() {
 void ControlServer::open_session(base::Fd socket) {
   auto peer = net::peer_of(socket.get());
   if (!peer) return;
-  if (!may_connect(peer->uid) || sessions_.size() >= config_.listen.clients_max) {
+  const bool permitted = may_connect(peer->uid);
+  const char* over = over_clients(peer->uid);
+  if (!permitted || over != nullptr) {
     counters_->add(abi::Counter::control_refused);
     Session refused;
     refused.socket = std::move(socket);
-    const bool full = may_connect(peer->uid);
-    return send_outcome(
-        refused, 0, full ? -EMFILE : -EPERM,
-        full ? "the daemon has all the clients it may have; listen.clients_max limits them"
-             : "uid " + std::to_string(peer->uid) +
-                   " may not connect; listen.allowed_uids lists who may");
+    return send_outcome(refused, 0, permitted ? -EMFILE : -EPERM,
+                        permitted ? over
+                                  : "uid " + std::to_string(peer->uid) +
+                                        " may not connect; listen.allowed_uids lists who may");
   }
   const std::uint64_t id = ++next_session_;
   Session& session = sessions_[id];

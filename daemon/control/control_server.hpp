@@ -55,6 +55,10 @@ class ControlServer {
   std::uint32_t quietest_worker() const;
 
   void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
+  // What connects or opens over a limit: the words for it, or nullptr when it is within.
+  const char* over_clients(std::uint32_t uid) const;
+  const char* over_channels(const Session& session) const;
+  std::shared_ptr<workers::UserRates> rates_of(std::uint32_t uid);
   void send_outcome(Session& session, std::uint32_t number, int code, const std::string& text);
   void send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result);
 
@@ -70,6 +74,7 @@ class ControlServer {
   std::vector<std::uint32_t> channels_of_worker_;
   std::uint64_t next_session_ = 0;
   std::uint32_t next_channel_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<workers::UserRates>> rates_;  // by uid
   std::uint64_t started_ns_ = 0;
 
   std::mutex gone_mutex_;

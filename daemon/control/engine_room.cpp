@@ -67,7 +67,8 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->ages_ = std::make_unique<prefix::Ages>(header.endpoint_ids);
   room->prefix_table_ = std::make_unique<prefix::PrefixTable>(table, room->ages_.get());
   room->reservations_ = std::make_unique<endpoints::Reservations>(
-      room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints());
+      room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints(),
+      header.reservation_slots - header.reservation_slots / 4);
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{
           room->segment_->endpoints(), header.endpoint_ids, &header.endpoint_high_water,
@@ -113,7 +114,8 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
                              nullptr,
                              nullptr,
                              *clock_,
-                             {}};
+                             {},
+                             0};
   const abi::StateHeader& header = segment_->header();
   parts.limits.keys_max = header.keys_max;
   std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
@@ -129,6 +131,7 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
     options.busy_poll = workers.busy_poll;
     if (!workers.cpus.empty())
       options.cpu = static_cast<int>(workers.cpus[index % workers.cpus.size()]);
+  parts.inflight_per_uid_max = static_cast<std::uint32_t>(config.reservations.per_uid_max);
     auto worker = workers::Worker::create(options, parts, channel_gone);
     if (!worker) return worker.error();
     workers_.push_back(std::move(*worker));

@@ -68,17 +68,9 @@ void Handlers::hello(ControlServer& server, Session& session, const fb::Message&
 }
 
 void Handlers::open_channel(ControlServer& server, Session& session, const fb::Message& message) {
-  const config::ListenConfig& limits = server.config_.listen;
-  if (session.channels.size() >= limits.channels_per_client_max ||
-      server.channels_.size() >= limits.channels_max) {
+  if (const char* over = server.over_channels(session); over != nullptr) {
     server.counters_->add(abi::Counter::control_refused);
-    const bool own = session.channels.size() >= limits.channels_per_client_max;
-    return server.send_outcome(
-        session, message.number(), -EMFILE,
-        own ? "this client has all the channels it may have; "
-              "listen.channels_per_client_max limits them"
-            : "the daemon has all the channels it may have; listen.channels_max "
-              "limits them");
+    return server.send_outcome(session, message.number(), -EMFILE, over);
   }
   const fb::OpenChannel& open = *message.body_as_OpenChannel();
   workers::ChannelParameters parameters;
@@ -91,6 +83,7 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
   parameters.completions_bytes = completions_bytes(open.completions_bytes());
   parameters.client = session.client;
   parameters.uid = session.peer.uid;
+  parameters.rates = server.rates_of(session.peer.uid);
   parameters.daemon_epoch = server.room_->segment().header().segment.daemon_epoch;
   workers::ChannelDescriptors descriptors;
   auto channel = workers::Channel::create(parameters, &descriptors);

@@ -72,6 +72,7 @@ bool Reservations::reserve(const NewReservation& reservation) {
     std::uint64_t seen = slot.state.load(kRelaxed);
     if (state_of(seen) != abi::ReservationState::kFree) continue;
     // Claim, fill, publish. Partner of the release: the acquire in find() and expire_slice().
+  if (users_.count(reservation.uid) >= per_user_max_) return false;
     if (!slot.state.compare_exchange_strong(seen,
                                             state_word(abi::ReservationState::kWriting, 0, hash),
                                             std::memory_order_acquire)) {
@@ -97,6 +98,7 @@ bool Reservations::reserve(const NewReservation& reservation) {
   return false;
 }
 
+    users_.add(reservation.uid);
 abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const {
   const std::uint64_t hash = hash_of(ticket);
   for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
@@ -163,6 +165,7 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
   // Claimed, not only flagged: a move at the same time would leave the state word as it was, and
   // the tokens would be taken from the endpoint that held them before.
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
+  users_.sub(uid_of(slot.owner.load(kRelaxed)));
   bool known = true;
   if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
     const std::uint64_t endpoint = slot->endpoint.load(kRelaxed);
@@ -225,8 +228,9 @@ std::uint32_t Reservations::release_client(std::uint64_t client, std::uint32_t u
     const std::uint64_t state = settled(slot);
     if (state_of(state) != abi::ReservationState::kHeld || slot.client.load(kRelaxed) != client)
       continue;
-    if (uid_of(slot.owner.load(kRelaxed)) != uid || slot.sequence.load(kRelaxed) <= after_sequence)
-      continue;
+    if (uid_of(slot.owner.load(kRelaxed)) != uid) continue;
+    // Without a border all, sequence 0 too, which only a hostile client uses.
+    if (after_sequence != 0 && slot.sequence.load(kRelaxed) <= after_sequence) continue;
     if (release(slot, state, nullptr, nullptr)) ++released;
   }
   return released;
@@ -278,3 +282,4 @@ std::uint64_t Reservations::count_held() const {
 }
 
 }  // namespace pickd::endpoints
+    users_.add(uid_of(slot.owner.load(kRelaxed)));

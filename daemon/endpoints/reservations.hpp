@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "abi/state_layout.hpp"
 
 namespace pickd::endpoints {
+#include "daemon/endpoints/user_counts.hpp"
 
 struct Ticket {
   std::uint64_t client = 0;
@@ -37,11 +40,13 @@ enum class ReportOutcome {
 
 class Reservations {
  public:
-  Reservations(abi::Reservation* slots, std::uint32_t slot_count, abi::EndpointRecord* records)
-      : slots_(slots), mask_(slot_count - 1), records_(records) {}
+  // `per_user_max`: slots that one user may take, so that it leaves some for the others.
+  Reservations(abi::Reservation* slots, std::uint32_t slot_count, abi::EndpointRecord* records,
+               std::uint32_t per_user_max = UINT32_MAX)
+      : slots_(slots), mask_(slot_count - 1), records_(records), per_user_max_(per_user_max) {}
 
   // Takes a slot and adds the request and its uncached tokens to the endpoint. False: no slot free
-  // among those a ticket may stand in; nothing was added.
+  // among those a ticket may stand in, or the user has all it may take; nothing was added.
   bool reserve(const NewReservation& reservation);
 
   // The first token came: the tokens are given back, the request stays. Applied once; again is
@@ -77,6 +82,17 @@ class Reservations {
 
   std::uint32_t slot_count() const { return mask_ + 1; }
   std::uint64_t count_held() const;  // walks the table: for status only
+  // How many this user holds now.
+  std::uint32_t count_of_user(std::uint32_t uid) const { return users_.count(uid); }
+
+  struct Owner {
+    std::uint64_t client;
+    std::uint32_t uid;
+    bool operator==(const Owner&) const = default;
+  };
+  // Who holds anything, each once. Walks the table: for the start.
+  std::vector<Owner> owners() const;
+
 
  private:
   abi::Reservation* find(Ticket ticket, std::uint64_t* state) const;
@@ -93,3 +109,5 @@ class Reservations {
 };
 
 }  // namespace pickd::endpoints
+  std::uint32_t per_user_max_;
+  UserCounts users_;

@@ -14,6 +14,7 @@
 #include "abi/channel_layout.hpp"
 #include "daemon/base/fd.hpp"
 #include "daemon/base/result.hpp"
+#include "daemon/workers/rate_bucket.hpp"
 
 namespace boost::interprocess {
 class mapped_region;
@@ -30,6 +31,8 @@ struct ChannelParameters {
   std::uint64_t client = 0;  // first half of its tickets
   std::uint32_t uid = 0;
   std::uint64_t daemon_epoch = 0;
+  // of its user, shared with its other channels; none: no limit
+  std::shared_ptr<UserRates> rates = {};
 };
 
 // What the client gets; the control thread sends these and forgets them.

@@ -126,8 +126,7 @@ void Worker::run() {
   std::uint64_t idle_since_ns = 0;
   std::uint32_t idle_turns = 0;
   while (!stop_.load(std::memory_order_acquire)) {
-    if (mail_waits_.load(std::memory_order_acquire)) take_mail();
-    if (serve_all()) {
+    if (turn()) {
       idle_turns = 0;
       continue;
     }
@@ -155,6 +154,11 @@ void Worker::sleep() {
   // here, any later one rings the bell. Partner: the publisher of libpickd's submission ring.
   parts_.word->asleep.store(1, abi::kAnnounceStore);
   abi::announce_then_check();
+bool Worker::turn() {
+  if (mail_waits_.load(std::memory_order_acquire)) take_mail();
+  return serve_all();
+}
+
   if (!work_waits(true) && !stop_.load(std::memory_order_acquire)) {
     epoll_event events[16];
     ::epoll_wait(epoll_.get(), events, 16, -1);
@@ -188,6 +192,7 @@ bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
         if (bytes != 0) handle(channel, copy.first(bytes), *topology);
         break;
     }
+  coarse_ns_ = base::coarse_ns();
   }
   return true;
 }
@@ -238,6 +243,31 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   }
   pick::PickRequest& request = decoded.request;
   request.ticket.client = channel.parameters().client;
+// What one user may take, of the table and of the others' time, whatever it sends.
+bool Worker::within_limits(Channel& channel, const pick::PickRequest& request) {
+  if (UserRates* rates = channel.parameters().rates.get(); rates != nullptr) {
+    if (!rates->messages.take(1, coarse_ns_)) return false;
+    if (!rates->blocks.take(request.keys.size(), coarse_ns_)) return false;
+  }
+  return parts_.inflight_per_uid_max == 0 || request.dry_run ||
+         parts_.reservations->count_of_user(request.uid) < parts_.inflight_per_uid_max;
+}
+
+void Worker::refuse(Channel& channel, std::span<const std::byte> record, int status) {
+  abi::RecordHead head;
+  std::memcpy(&head, record.data(), sizeof head);
+  answer(channel, encode_refused(head.sequence, status, answer_));
+}
+
+void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
+                         const endpoints::Topology& topology) {
+  DecodedPick decoded;
+  if (!decode_pick(record, parts_.limits, decode_, decoded)) {
+    counters_.add(abi::Counter::submissions_malformed);
+    return refuse(channel, record, -EINVAL);
+  }
+  pick::PickRequest& request = decoded.request;
+  request.ticket.client = channel.parameters().client;
   request.uid = channel.parameters().uid;
   // Before the candidates are looked at: what is reset after this lies above it.
   const std::uint64_t tick = parts_.clock.tick();
@@ -248,6 +278,11 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
   const bool answered = answer(channel, encode_picked(request.ticket.sequence, result, decoded.cut,
                                                       request.prompt_tokens, answer_));
+  if (!within_limits(channel, request)) {
+    counters_.add(abi::Counter::picks_limited);
+    counters_.add(abi::Counter::picks_refused);
+    return refuse(channel, record, -EAGAIN);
+  }
   if (!answered) {
     // Nobody will report on a ticket that nobody got.
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
@@ -270,6 +305,10 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
     counters_.add(abi::Counter::submissions_malformed);
   }
   if ((head.flags & abi::kReportAnswer) != 0) {
+  // Counted, never refused: a report that is lost holds its reservation until the lease ends.
+  if (UserRates* rates = channel.parameters().rates.get(); rates != nullptr) {
+    rates->messages.charge(1, coarse_ns_);
+  }
     answer(channel, encode_reported(head.sequence, status, answer_));
   }
 }

@@ -44,6 +44,7 @@ struct WorkerParts {
   abi::WorkerWord* word;  // whether it sleeps, for the clients
   state::TickClock clock;
   PickLimits limits;
+  std::uint32_t inflight_per_uid_max = 0;  // 0: no limit
 };
 
 class Worker {
@@ -57,6 +58,9 @@ class Worker {
   ~Worker();  // stops and joins
 
   void start();
+  // One round on the caller's thread: mail, then a turn of every channel. False: there was nothing
+  // to serve. What the thread of start() does again and again; without start(), for tests.
+  bool turn();
   // Control thread.
   void add(std::unique_ptr<Channel> channel);
   void remove(std::uint32_t channel);  // `gone` follows
@@ -69,6 +73,8 @@ class Worker {
   void serve_last(Channel& channel);
   void handle(Channel& channel, std::span<const std::byte> record,
               const endpoints::Topology& topology);
+  bool within_limits(Channel& channel, const pick::PickRequest& request);
+  void refuse(Channel& channel, std::span<const std::byte> record, int status);
   void handle_pick(Channel& channel, std::span<const std::byte> record,
                    const endpoints::Topology& topology);
   void handle_report(Channel& channel, std::span<const std::byte> record,
@@ -93,6 +99,7 @@ class Worker {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::uint32_t> broken_;
 
+  std::uint64_t coarse_ns_ = 0;  // read once a turn of a channel, for the rates
   base::Fd epoll_;
   base::Fd bell_;  // rung by the control thread
   std::mutex mail_mutex_;

@@ -36,12 +36,17 @@
  *   -EINVAL        an argument is malformed; see each function                     HTTP 400
  *   -E2BIG         a string, list or option struct is over its limit               HTTP 400
  *   -EEXIST        an endpoint of this name exists already
+ *   -EACCES        the owner, group and mode of the daemon's socket do not let this user connect
  *   -EPERM         the daemon's configuration does not let this user do that
  *   -ESTALE        the ticket is unknown, or its request has ended already
  *   -EOWNERDEAD    a handle was used in a forked child
- *   -ETIMEDOUT     the deadline passed; nothing stays reserved
- *   -EAGAIN        the queue or ring is full: poll, then try again
- *   -ENOTCONN      the daemon is not there (any more)
+ *   -ETIMEDOUT     the deadline passed; nothing stays reserved. Of a pick: and no endpoint is known to
+ *                  pick without the daemon
+ *   -EAGAIN        the queue or ring is full: poll, then try again; as the status of a pick: this
+ *                  user is over a limit of the daemon (listen.messages_per_s, listen.blocks_per_s,
+ *                  reservations.per_uid_max): wait a little                        HTTP 429
+ *   -ENOTCONN      the daemon is not there (any more); of a pick: nor is an endpoint known to pick
+ *                  without it
  *   -EPROTO        the daemon answered something this library does not understand
  *   -EPROTONOSUPPORT  the daemon speaks another layout: install the same release of both
  *   -EMFILE        the daemon has all the clients or channels that it may have

@@ -183,7 +183,7 @@ TEST_F(Reservations, DoNotExpireWhatWasPickedAheadOfThisThreadsClock) {
 }
 
 TEST_F(Reservations, EndThoseOfADeadClientOfItsUserOnly) {
-  reserve({7, 1}, 3, 10);
+  reserve({7, 0}, 3, 10);  // no honest client begins with 0
   reserve({7, 2}, 4, 10);
   reserve({8, 1}, 3, 10);
   NewReservation other = reservation({7, 3}, 5, 10);

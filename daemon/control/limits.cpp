@@ -1,0 +1,70 @@
+// How many clients and channels there may be: in all, of one client, and of one user (uid), so that
+// no user can keep the others out.
+#include <algorithm>
+
+#include "daemon/base/clock.hpp"
+#include "daemon/control/control_server.hpp"
+
+namespace pickd::control {
+
+namespace {
+
+// Of one user: as set, else three quarters of all; who administers the daemon could do worse than
+// fill it.
+std::uint64_t share_of(std::uint64_t set, std::uint64_t all, bool admin) {
+  if (set != 0) return set;
+  return admin ? all : std::max<std::uint64_t>(1, all - all / 4);
+}
+
+}  // namespace
+
+const char* ControlServer::over_clients(std::uint32_t uid) const {
+  const config::ListenConfig& limits = config_.listen;
+  if (sessions_.size() >= limits.clients_max) {
+    return "the daemon has all the clients it may have; listen.clients_max limits them";
+  }
+  const auto own = static_cast<std::uint64_t>(
+      std::count_if(sessions_.begin(), sessions_.end(),
+                    [uid](const auto& session) { return session.second.peer.uid == uid; }));
+  if (own >= share_of(limits.clients_per_uid_max, limits.clients_max, is_admin(uid))) {
+    return "this user has all the clients it may have; listen.clients_per_uid_max limits them";
+  }
+  return nullptr;
+}
+
+const char* ControlServer::over_channels(const Session& session) const {
+  const config::ListenConfig& limits = config_.listen;
+  if (session.channels.size() >= limits.channels_per_client_max) {
+    return "this client has all the channels it may have; listen.channels_per_client_max limits "
+           "them";
+  }
+  if (channels_.size() >= limits.channels_max) {
+    return "the daemon has all the channels it may have; listen.channels_max limits them";
+  }
+  std::uint64_t own = 0;
+  for (const auto& [id, other] : sessions_) {
+    if (other.peer.uid == session.peer.uid) own += other.channels.size();
+  }
+  if (own >= share_of(limits.channels_per_uid_max, limits.channels_max, session.admin)) {
+    return "this user has all the channels it may have; listen.channels_per_uid_max limits them";
+  }
+  return nullptr;
+}
+
+std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
+  const std::uint64_t now_ns = base::coarse_ns();
+  // Forgotten only when full: a user that closes and opens again goes on with what it had.
+  std::erase_if(rates_, [now_ns](const auto& entry) {
+    const workers::UserRates& rates = *entry.second;
+    return entry.second.use_count() == 1 && rates.messages.is_full(now_ns) &&
+           rates.blocks.is_full(now_ns);
+  });
+  std::shared_ptr<workers::UserRates>& rates = rates_[uid];
+  if (rates == nullptr) {
+    rates = std::make_shared<workers::UserRates>(config_.listen.messages_per_s,
+                                                 config_.listen.blocks_per_s);
+  }
+  return rates;
+}
+
+}  // namespace pickd::control
