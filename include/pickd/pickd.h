@@ -137,7 +137,8 @@ PICKD_API int pickd_open(const pickd_options *options, pickd_client **client);
 PICKD_API void pickd_close(pickd_client *client);
 
 /* What the daemon granted at open: the block size in tokens, the longest prompt in blocks, and its
- * version ("0.1.0"). Pointers may be NULL; the string lives as long as the client. Any thread. */
+ * version ("0.1.0"). Pointers may be NULL; the string lives as long as the client. Errors: -EINVAL (no
+ * client), -EOWNERDEAD. Any thread. */
 PICKD_API int pickd_daemon_info(pickd_client *client, uint32_t *block_tokens, uint32_t *keys_max,
                                 const char **version);
 
@@ -232,23 +233,23 @@ typedef enum pickd_reason {
 
 /* A result to be filled again and again; NULL when out of memory. Free it with pickd_result_free(). */
 PICKD_API pickd_result *pickd_result_new(void);
-PICKD_API void pickd_result_free(pickd_result *result);
+PICKD_API void pickd_result_free(pickd_result *result); /* frees it; NULL is allowed */
 
 /* Accessors. `index` 0 is the winner, the others are fallbacks in order; out of range gives NULL, 0 or
  * NaN. Strings are zero-terminated and live until the result is filled again or freed. */
 PICKD_API int pickd_result_status(const pickd_result *result); /* 0 or the negative errno of the pick */
-PICKD_API pickd_ticket pickd_result_ticket(const pickd_result *result);
-PICKD_API pickd_reason pickd_result_reason(const pickd_result *result);
-PICKD_API uint32_t pickd_result_flags(const pickd_result *result); /* PICKD_RESULT_* */
-PICKD_API size_t pickd_result_endpoint_count(const pickd_result *result);
-PICKD_API const char *pickd_result_address(const pickd_result *result, size_t index); /* as configured */
-PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index);
-PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index);
-PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* thought cached */
-PICKD_API double pickd_result_score(const pickd_result *result, size_t index);
-PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* as used for the pick */
-PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted, NaN = unknown */
-PICKD_API double pickd_result_itl_ms(const pickd_result *result);  /* predicted, NaN = unknown */
+PICKD_API pickd_ticket pickd_result_ticket(const pickd_result *result); /* names the pick in reports */
+PICKD_API pickd_reason pickd_result_reason(const pickd_result *result); /* why the winner won */
+PICKD_API uint32_t pickd_result_flags(const pickd_result *result); /* PICKD_RESULT_CUT, _DEGRADED or both */
+PICKD_API size_t pickd_result_endpoint_count(const pickd_result *result); /* 0 when the pick failed */
+PICKD_API const char *pickd_result_address(const pickd_result *result, size_t index); /* of an endpoint, as configured */
+PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index); /* of an endpoint */
+PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index); /* of an endpoint */
+PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* prompt tokens thought cached there */
+PICKD_API double pickd_result_score(const pickd_result *result, size_t index); /* what the profile gave an endpoint */
+PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* prompt tokens as used for the pick */
+PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted time to the first token; NaN = unknown */
+PICKD_API double pickd_result_itl_ms(const pickd_result *result); /* predicted time between tokens; NaN = unknown */
 /* Nanoseconds this pick took in hashing the prompt, for those who watch latency. */
 PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
 
@@ -306,8 +307,8 @@ typedef struct pickd_queue pickd_queue;
 /* Opens a queue with a channel of its own, for event loops: submit, wait on the event fd, poll.
  * `depth`: picks that may be outstanding, 1..4096; 0: 256. Close it before its client.
  * Errors: as pickd_open(). The queue belongs to one thread at a time. */
-PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue);
-PICKD_API void pickd_queue_close(pickd_queue *queue);
+PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue); /* opens a queue for an event loop */
+PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awaited is released. NULL is allowed */
 
 /* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
  * NULL. Errors: those of the arguments of pickd_pick(), -EAGAIN (poll first), -ENOTCONN, -EOWNERDEAD. */
@@ -378,11 +379,11 @@ typedef struct pickd_endpoint {
  *   remove   its prefixes are dead when this returns; -ENOENT
  *   drain    no new picks go there, until `on` 0 takes it back (an update does not); -ENOENT
  *   reset    the engine was restarted or its cache cleared: prefixes and counts start from nothing */
-PICKD_API int pickd_endpoint_add(pickd_client *client, const pickd_endpoint *endpoint);
-PICKD_API int pickd_endpoint_update(pickd_client *client, const pickd_endpoint *endpoint);
-PICKD_API int pickd_endpoint_remove(pickd_client *client, const char *name);
-PICKD_API int pickd_endpoint_drain(pickd_client *client, const char *name, int on);
-PICKD_API int pickd_endpoint_reset(pickd_client *client, const char *name);
+PICKD_API int pickd_endpoint_add(pickd_client *client, const pickd_endpoint *endpoint); /* adds an endpoint */
+PICKD_API int pickd_endpoint_update(pickd_client *client, const pickd_endpoint *endpoint); /* replaces what is known of an endpoint */
+PICKD_API int pickd_endpoint_remove(pickd_client *client, const char *name); /* removes an endpoint and its prefixes */
+PICKD_API int pickd_endpoint_drain(pickd_client *client, const char *name, int on); /* stops new picks to an endpoint, or lets them in again */
+PICKD_API int pickd_endpoint_reset(pickd_client *client, const char *name); /* forgets what an endpoint had cached and in flight */
 
 /* ---- Words and versions ------------------------------------------------------------------------ */
 
