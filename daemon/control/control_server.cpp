@@ -16,7 +16,10 @@ namespace pickd::control {
 
 namespace {
 
-constexpr int kPacketsAtOnce = 16;  // of one client before the next has its turn
+constexpr std::uint64_t kAcceptRestMs = 200;
+constexpr std::uint64_t kGreetingMs = 10'000;  // a connection that says nothing takes a place
+constexpr std::uint64_t kComeBackMs = 10'000;  // for clients to connect again after a warm start
+constexpr int kPacketsAtOnce = 16;             // of one client before the next has its turn
 
 }  // namespace
 
@@ -55,9 +58,11 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
       config.listen.socket, static_cast<std::uint32_t>(config.listen.mode), config.listen.group);
   if (!listener) return listener.error();
   server->listener_ = std::move(*listener);
-  auto watched = server->reactor_->watch(server->listener_.get(), net::kReadable,
-                                         [self](std::uint32_t) { self->accept_clients(); });
-  if (!watched) return watched.error();
+  if (auto watched = server->watch_listener(); !watched) return watched.error();
+  if (auto owners = server->room_->reservations().owners(); !owners.empty()) {
+    server->reactor_->after(kComeBackMs * 1'000'000,
+                            [self, owners = std::move(owners)] { self->release_orphans(owners); });
+  }
   server->started_ns_ = base::monotonic_ns();
   server->room_->start();
   return server;
@@ -90,11 +95,41 @@ void ControlServer::accept_clients() {
   while (true) {
     auto socket = net::accept_unix(listener_.get());
     if (!socket) {
-      spdlog::warn("control: {}", socket.error().text);
+      // Out of descriptors, most likely. The listener stays readable, so looking again at once
+      // would spin: it rests, and says so once a rest.
+      spdlog::warn("control: {}; no new clients for {} ms", socket.error().text, kAcceptRestMs);
+      reactor_->unwatch(listener_.get());
+      reactor_->after(kAcceptRestMs * 1'000'000, [this] {
+        if (auto watched = watch_listener(); !watched)
+          spdlog::error("control: {}", watched.error().text);
+      });
       return;
     }
     if (!socket->valid()) return;
     open_session(std::move(*socket));
+  }
+}
+
+base::Result<void> ControlServer::watch_listener() {
+  return reactor_->watch(listener_.get(), net::kReadable,
+                         [this](std::uint32_t) { accept_clients(); });
+}
+
+// What a dead client left in a state file that was gone on with: clients that live come back by
+// themselves, the others' reservations would skew the load until their lease ends.
+void ControlServer::release_orphans(const std::vector<endpoints::Reservations::Owner>& owners) {
+  std::uint32_t released = 0;
+  for (const endpoints::Reservations::Owner& owner : owners) {
+    const bool back = std::any_of(sessions_.begin(), sessions_.end(), [&owner](const auto& other) {
+      const Session& session = other.second;
+      return !session.ended && session.greeted && session.client == owner.client &&
+             session.peer.uid == owner.uid;
+    });
+    if (!back) released += room_->reservations().release_client(owner.client, owner.uid);
+  }
+  counters_->add(abi::Counter::reservations_released_dead, released);
+  if (released != 0) {
+    spdlog::info("released {} reservations of clients that did not come back", released);
   }
 }
 
@@ -120,6 +155,11 @@ void ControlServer::open_session(base::Fd socket) {
   session.admin = is_admin(peer->uid);
   session.process = net::open_pidfd(peer->pid);
   counters_->add(abi::Counter::clients_connected);
+  reactor_->after(kGreetingMs * 1'000'000, [this, id] {
+    const auto at = sessions_.find(id);
+    if (at != sessions_.end() && !at->second.greeted)
+      end_session(at->second, "it never said hello");
+  });
   auto watched = reactor_->watch(session.socket.get(), net::kReadable,
                                  [this, id](std::uint32_t) { read_session(id); });
   if (watched.ok() && session.process.valid()) {

@@ -43,6 +43,8 @@ class ControlServer {
   };
 
   ControlServer(const config::Config& config);
+  base::Result<void> watch_listener();
+  void release_orphans(const std::vector<endpoints::Reservations::Owner>& owners);
   void accept_clients();
   void open_session(base::Fd socket);
   bool may_connect(std::uint32_t uid) const;
@@ -53,12 +55,12 @@ class ControlServer {
   void finish_session(std::uint64_t id);
   void take_gone_channels();
   std::uint32_t quietest_worker() const;
-
-  void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
   // What connects or opens over a limit: the words for it, or nullptr when it is within.
   const char* over_clients(std::uint32_t uid) const;
   const char* over_channels(const Session& session) const;
   std::shared_ptr<workers::UserRates> rates_of(std::uint32_t uid);
+
+  void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
   void send_outcome(Session& session, std::uint32_t number, int code, const std::string& text);
   void send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result);
 
@@ -72,9 +74,9 @@ class ControlServer {
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<workers::UserRates>> rates_;  // by uid
   std::uint64_t next_session_ = 0;
   std::uint32_t next_channel_ = 0;
-  std::unordered_map<std::uint32_t, std::shared_ptr<workers::UserRates>> rates_;  // by uid
   std::uint64_t started_ns_ = 0;
 
   std::mutex gone_mutex_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/base/random.hpp"
+#include "daemon/net/unix_socket.hpp"
 #include "daemon/pick/scheduler.hpp"
 
 namespace pickd::control {
@@ -45,6 +46,12 @@ endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint,
 }
 
 }  // namespace
+
+base::Result<void> check_config(const config::Config& config) {
+  if (auto profile = pick::make_profile(config.scheduling); !profile) return profile.error();
+  if (auto layout = state::lay_out(state_parameters(config, false)); !layout) return layout.error();
+  return net::check_group(config.listen.group);
+}
 
 base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Config& config,
                                                              bool virtual_clock,
@@ -102,7 +109,9 @@ base::Result<void> EngineRoom::add_endpoints(const config::Config& config) {
   for (const config::EndpointConfig& endpoint : config.endpoints) {
     specs.push_back(spec_of(endpoint, config.state.block_tokens));
   }
-  return endpoint_table_->replace(specs, "file", clock_->tick());
+  // A name that a client gave before the restart is the file's now: an operator's word holds.
+  return endpoint_table_->replace(specs, "file", clock_->tick(),
+                                  endpoints::EndpointTable::NameTaken::kTakeOver);
 }
 
 base::Result<void> EngineRoom::make_workers(const config::Config& config,
@@ -121,6 +130,7 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
   std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
                  std::begin(parts.limits.key_algorithms),
                  [](const abi::KeyAlgorithm& algorithm) { return algorithm.id; });
+  parts.inflight_per_uid_max = static_cast<std::uint32_t>(config.reservations.per_uid_max);
   const config::WorkersConfig& workers = config.workers;
   for (std::uint32_t index = 0; index < workers.count; ++index) {
     parts.counters_row = segment_->counters(index);
@@ -131,7 +141,6 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
     options.busy_poll = workers.busy_poll;
     if (!workers.cpus.empty())
       options.cpu = static_cast<int>(workers.cpus[index % workers.cpus.size()]);
-  parts.inflight_per_uid_max = static_cast<std::uint32_t>(config.reservations.per_uid_max);
     auto worker = workers::Worker::create(options, parts, channel_gone);
     if (!worker) return worker.error();
     workers_.push_back(std::move(*worker));

@@ -21,6 +21,10 @@
 
 namespace pickd::control {
 
+// What can be said of a configuration without making anything: do the sizes fit, are there the
+// group and the profile. The text names the setting.
+base::Result<void> check_config(const config::Config& config);
+
 class EngineRoom {
  public:
   // Called on a worker's thread when a channel has left it.

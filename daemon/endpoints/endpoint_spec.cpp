@@ -1,5 +1,7 @@
 #include "daemon/endpoints/endpoint_spec.hpp"
 
+#include <algorithm>
+
 #include "abi/key.hpp"
 
 namespace pickd::endpoints {
@@ -15,8 +17,13 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
     return refuse("its address must have 1 to 127 bytes");
   }
   for (const std::string* text : {&spec.name, &spec.address, &spec.pool}) {
+    // Terminals and logs show these; what moves a cursor has no place in them.
+    const bool control = std::any_of(text->begin(), text->end(), [](char letter) {
+      return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
+    });
     if (text->find('\0') != std::string::npos)
       return refuse("name, address and pool cannot hold NUL bytes");
+    if (control) return refuse("name, address and pool cannot hold control characters");
   }
   if (spec.pool.empty() || spec.pool.size() > abi::kEndpointNameBytesMax) {
     return refuse("its pool's name must have 1 to 127 bytes");

@@ -23,6 +23,16 @@ std::bitset<abi::kEndpointIdsMax> ids_of(const std::vector<TopologyEndpoint>& en
   return used;
 }
 
+// Whether a spec changes nothing but load.
+bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
+  return entry.address == spec.address && entry.pool == spec.pool && entry.role == spec.role &&
+         entry.models == spec.models && entry.labels == spec.labels &&
+         entry.adapters_active == spec.adapters_active;
+}
+
+// As long as the sources that there are: "client:" and a number of 20 digits.
+constexpr std::size_t kSourceBytesLikely = 27;
+
 base::Error unknown(std::string_view name) {
   return {-ENOENT, "endpoint \"" + std::string(name) + "\": there is none of this name"};
 }
@@ -174,6 +184,7 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   }
   write_told(record, spec, tick);
   entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
+  entry.text_version = record.text_version.load(std::memory_order_relaxed);
   entry.address = spec.address;
   entry.pool = spec.pool;
   entry.role = spec.role;
@@ -184,6 +195,31 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
 
 void EndpointTable::retire(std::uint16_t id, std::uint64_t tick) {
   begin_generation(id, tick, abi::EndpointState::kFree);
+}
+
+base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entries,
+                                             const std::vector<EndpointSpec>& specs) const {
+  if (parts_.routing.version == nullptr) return {};
+  std::unordered_set<std::string_view> names;
+  for (const EndpointSpec& spec : specs) names.insert(spec.name);
+  std::erase_if(entries, [&names](const auto& entry) { return names.contains(entry.name); });
+  for (const EndpointSpec& spec : specs) {
+    TopologyEndpoint entry;
+    entry.name = spec.name;
+    entry.address = spec.address;
+    entry.pool = spec.pool;
+    entry.source = std::string(kSourceBytesLikely, ' ');
+    entry.models = spec.models;
+    entry.labels = spec.labels;
+    entry.adapters_active = spec.adapters_active;
+    entries.push_back(std::move(entry));
+  }
+  const std::uint64_t bytes = routing_bytes(entries);
+  if (bytes <= parts_.routing.bytes) return {};
+  return base::Error{-E2BIG, "names, models and labels of all endpoints together take " +
+                                 std::to_string(bytes) + " bytes, " +
+                                 std::to_string(parts_.routing.bytes) +
+                                 " are there; raise state.endpoints_max, which makes room"};
 }
 
 void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {
@@ -211,6 +247,7 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
       continue;
     }
     entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
+    entry.text_version = record.text_version.load(std::memory_order_relaxed);
     reset_count(record.inflight_requests, entry.generation);
     reset_count(record.inflight_tokens, entry.generation);
     kept.set(entry.id);
@@ -236,6 +273,7 @@ base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::strin
   }
   auto id = free_id(ids_of(entries));
   if (!id) return id.error();
+  if (auto room = check_room(entries, {spec}); !room) return room;
   add_one(entries, spec, *id, source, tick);
   publish(std::move(entries));
   return {};
@@ -243,9 +281,17 @@ base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::strin
 
 base::Result<void> EndpointTable::update(const EndpointSpec& spec, std::uint64_t tick) {
   if (auto checked = check_spec(spec); !checked) return checked;
+  const TopologyEndpoint* now = store_->current().find_name(spec.name);
+  if (now == nullptr) return unknown(spec.name);
+  if (says_the_same(*now, spec)) {
+    // Only its load: words of the record. What many sources tell every second must not cost a
+    // topology.
+    write_told(parts_.records[now->id], spec, tick);
+    return {};
+  }
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
   TopologyEndpoint* entry = find_entry(entries, spec.name);
-  if (entry == nullptr) return unknown(spec.name);
+  if (auto room = check_room(entries, {spec}); !room) return room;
   update_one(*entry, spec, tick);
   publish(std::move(entries));
   return {};
@@ -283,7 +329,8 @@ base::Result<void> EndpointTable::reset(std::string_view name, std::uint64_t tic
 }
 
 base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs,
-                                          const std::string& source, std::uint64_t tick) {
+                                          const std::string& source, std::uint64_t tick,
+                                          NameTaken taken) {
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
   std::unordered_set<std::string_view> wanted;
   for (const EndpointSpec& spec : specs) {
@@ -291,7 +338,10 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
     if (!wanted.insert(spec.name).second) {
       return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": named twice in the new set"};
     }
-    const TopologyEndpoint* entry = find_entry(entries, spec.name);
+    TopologyEndpoint* entry = find_entry(entries, spec.name);
+    if (entry != nullptr && entry->source != source && taken == NameTaken::kTakeOver) {
+      entry->source = source;
+    }
     if (entry != nullptr && entry->source != source) {
       return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": it belongs to " + entry->source};
     }
@@ -303,6 +353,11 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
     return base::Error{-E2BIG, "the new set does not fit: " + std::to_string(parts_.ids - 1) +
                                    " endpoints at most; raise state.endpoints_max"};
   }
+  std::vector<TopologyEndpoint> kept = entries;
+  std::erase_if(kept, [&](const TopologyEndpoint& entry) {
+    return entry.source == source && !wanted.contains(entry.name);
+  });
+  if (auto room = check_room(std::move(kept), specs); !room) return room;
   std::erase_if(entries, [&](const TopologyEndpoint& entry) {
     if (entry.source != source || wanted.contains(entry.name)) return false;
     retire(entry.id, tick);

@@ -40,10 +40,12 @@ class EndpointTable {
   base::Result<void> drain(std::string_view name, bool on);
   base::Result<void> reset(std::string_view name, std::uint64_t tick);
 
+  // What happens to a name that another source has.
+  enum class NameTaken { kRefuse, kTakeOver };
   // Makes `specs` the whole set of `source`: adds, updates and removes as needed; others' stay.
   // Refuses the set as a whole when a spec is wrong or a name belongs to another source.
   base::Result<void> replace(const std::vector<EndpointSpec>& specs, const std::string& source,
-                             std::uint64_t tick);
+                             std::uint64_t tick, NameTaken taken = NameTaken::kRefuse);
 
   // After a warm start: takes back the endpoints that the daemon before wrote into the routing
   // snapshot, with their ids and generations, so that what is known of them goes on. A record that
@@ -65,6 +67,9 @@ class EndpointTable {
   void add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec, std::uint16_t id,
                const std::string& source, std::uint64_t tick);
   void update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick);
+  // Whether the routing snapshot has room for `entries` with `specs` added or put in their place.
+  base::Result<void> check_room(std::vector<TopologyEndpoint> entries,
+                                const std::vector<EndpointSpec>& specs) const;
   void retire(std::uint16_t id, std::uint64_t tick);
   void publish(std::vector<TopologyEndpoint> entries);
 

@@ -1,5 +1,7 @@
 #include "daemon/endpoints/reservations.hpp"
 
+#include <algorithm>
+
 #include "abi/fence.hpp"
 #include "daemon/endpoints/count_word.hpp"
 
@@ -41,6 +43,10 @@ constexpr std::uint32_t uid_of(std::uint64_t owner) {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
+ReportOutcome absent(bool other_user) {
+  return other_user ? ReportOutcome::kOtherUser : ReportOutcome::kUnknownTicket;
+}
+
 // The state word once no other worker is at the record. Acquire; partner: the release of who
 // filled, moved or freed it.
 std::uint64_t settled(const abi::Reservation& slot) {
@@ -66,13 +72,13 @@ bool change(abi::EndpointRecord* records, std::uint64_t handle, std::int64_t req
 }  // namespace
 
 bool Reservations::reserve(const NewReservation& reservation) {
+  if (users_.count(reservation.uid) >= per_user_max_) return false;
   const std::uint64_t hash = hash_of(reservation.ticket);
   for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
     abi::Reservation& slot = slots_[(hash + probe) & mask_];
     std::uint64_t seen = slot.state.load(kRelaxed);
     if (state_of(seen) != abi::ReservationState::kFree) continue;
     // Claim, fill, publish. Partner of the release: the acquire in find() and expire_slice().
-  if (users_.count(reservation.uid) >= per_user_max_) return false;
     if (!slot.state.compare_exchange_strong(seen,
                                             state_word(abi::ReservationState::kWriting, 0, hash),
                                             std::memory_order_acquire)) {
@@ -92,14 +98,15 @@ bool Reservations::reserve(const NewReservation& reservation) {
     // Counts first: a release of this record, which needs it published, can then never come before.
     change(records_, reservation.endpoint, 1, reservation.uncached_tokens);
     if (reservation.prefill_endpoint != 0) change(records_, reservation.prefill_endpoint, 1, 0);
+    users_.add(reservation.uid);
     slot.state.store(state_word(abi::ReservationState::kHeld, 0, hash), std::memory_order_release);
     return true;
   }
   return false;
 }
 
-    users_.add(reservation.uid);
-abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const {
+abi::Reservation* Reservations::find(Ticket ticket, std::optional<std::uint32_t> uid,
+                                     std::uint64_t* state, bool* other_user) const {
   const std::uint64_t hash = hash_of(ticket);
   for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
     abi::Reservation& slot = slots_[(hash + probe) & mask_];
@@ -108,6 +115,12 @@ abi::Reservation* Reservations::find(Ticket ticket, std::uint64_t* state) const 
     if (state_of(word) != abi::ReservationState::kHeld) continue;
     if (slot.client.load(kRelaxed) != ticket.client ||
         slot.sequence.load(kRelaxed) != ticket.sequence) {
+      continue;
+    }
+    if (uid && uid_of(slot.owner.load(kRelaxed)) != *uid) {
+      // A ticket can be seen by all in the mapped table: a copy of it, reserved by another user,
+      // must not hide the owner's.
+      *other_user = true;
       continue;
     }
     *state = word;
@@ -152,20 +165,20 @@ bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uin
   if (const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed); prefill != 0) {
     change(records_, prefill, -1, 0);
   }
+  users_.sub(uid_of(slot.owner.load(kRelaxed)));
   slot.state.store(0, std::memory_order_release);
   return true;
 }
 
 ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
   std::uint64_t state = 0;
-  abi::Reservation* slot = find(ticket, &state);
-  if (slot == nullptr) return ReportOutcome::kUnknownTicket;
-  if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
+  bool other_user = false;
+  abi::Reservation* slot = find(ticket, uid, &state, &other_user);
+  if (slot == nullptr) return absent(other_user);
   if ((flags_of(state) & abi::kReservationFirstToken) != 0) return ReportOutcome::kApplied;
   // Claimed, not only flagged: a move at the same time would leave the state word as it was, and
   // the tokens would be taken from the endpoint that held them before.
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
-  users_.sub(uid_of(slot.owner.load(kRelaxed)));
   bool known = true;
   if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
     const std::uint64_t endpoint = slot->endpoint.load(kRelaxed);
@@ -181,9 +194,9 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
 
 ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint) {
   std::uint64_t state = 0;
-  abi::Reservation* slot = find(ticket, &state);
-  if (slot == nullptr) return ReportOutcome::kUnknownTicket;
-  if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
+  bool other_user = false;
+  abi::Reservation* slot = find(ticket, uid, &state, &other_user);
+  if (slot == nullptr) return absent(other_user);
   bool stale = false;
   if (!release(*slot, state, endpoint, &stale)) return ReportOutcome::kUnknownTicket;
   return stale ? ReportOutcome::kStaleGeneration : ReportOutcome::kApplied;
@@ -191,9 +204,9 @@ ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t*
 
 ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint) {
   std::uint64_t state = 0;
-  abi::Reservation* slot = find(ticket, &state);
-  if (slot == nullptr) return ReportOutcome::kUnknownTicket;
-  if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
+  bool other_user = false;
+  abi::Reservation* slot = find(ticket, uid, &state, &other_user);
+  if (slot == nullptr) return absent(other_user);
   // Claimed while it moves, so that an end at the same time finds either the old or the new holder.
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
   const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
@@ -207,16 +220,17 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
 
 ReportOutcome Reservations::touch(Ticket ticket, std::uint32_t uid, std::uint64_t tick) {
   std::uint64_t state = 0;
-  abi::Reservation* slot = find(ticket, &state);
-  if (slot == nullptr) return ReportOutcome::kUnknownTicket;
-  if (uid_of(slot->owner.load(kRelaxed)) != uid) return ReportOutcome::kOtherUser;
+  bool other_user = false;
+  abi::Reservation* slot = find(ticket, uid, &state, &other_user);
+  if (slot == nullptr) return absent(other_user);
   slot->picked_tick.store(tick, kRelaxed);
   return ReportOutcome::kApplied;
 }
 
 std::uint64_t Reservations::holder(Ticket ticket) const {
   std::uint64_t state = 0;
-  const abi::Reservation* slot = find(ticket, &state);
+  bool other_user = false;
+  const abi::Reservation* slot = find(ticket, std::nullopt, &state, &other_user);
   return slot == nullptr ? 0 : slot->endpoint.load(kRelaxed);
 }
 
@@ -268,9 +282,23 @@ std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
       continue;
     }
     if (prefill != 0) change(records_, prefill, 1, 0);
+    users_.add(uid_of(slot.owner.load(kRelaxed)));
     ++held;
   }
   return held;
+}
+
+std::vector<Reservations::Owner> Reservations::owners() const {
+  std::vector<Owner> owners;
+  for (std::uint32_t at = 0; at <= mask_; ++at) {
+    const abi::Reservation& slot = slots_[at];
+    if (state_of(slot.state.load(std::memory_order_acquire)) != abi::ReservationState::kHeld)
+      continue;
+    const Owner owner{slot.client.load(kRelaxed), uid_of(slot.owner.load(kRelaxed))};
+    // Neighbours in the table are strangers, but there are few clients: a look at all is cheap.
+    if (std::find(owners.begin(), owners.end(), owner) == owners.end()) owners.push_back(owner);
+  }
+  return owners;
 }
 
 std::uint64_t Reservations::count_held() const {
@@ -282,4 +310,3 @@ std::uint64_t Reservations::count_held() const {
 }
 
 }  // namespace pickd::endpoints
-    users_.add(uid_of(slot.owner.load(kRelaxed)));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "abi/state_layout.hpp"
+#include "daemon/endpoints/user_counts.hpp"
 
 namespace pickd::endpoints {
-#include "daemon/endpoints/user_counts.hpp"
 
 struct Ticket {
   std::uint64_t client = 0;
@@ -80,8 +80,6 @@ class Reservations {
   // `endpoint_ids`. The counts of the endpoints must be zero. Returns how many are held.
   std::uint64_t recover(std::uint32_t endpoint_ids);
 
-  std::uint32_t slot_count() const { return mask_ + 1; }
-  std::uint64_t count_held() const;  // walks the table: for status only
   // How many this user holds now.
   std::uint32_t count_of_user(std::uint32_t uid) const { return users_.count(uid); }
 
@@ -93,9 +91,14 @@ class Reservations {
   // Who holds anything, each once. Walks the table: for the start.
   std::vector<Owner> owners() const;
 
+  std::uint32_t slot_count() const { return mask_ + 1; }
+  std::uint64_t count_held() const;  // walks the table: for status only
 
  private:
-  abi::Reservation* find(Ticket ticket, std::uint64_t* state) const;
+  // The record of a ticket that `uid` holds (nothing: whoever holds it). `other_user` becomes true
+  // when only others hold one.
+  abi::Reservation* find(Ticket ticket, std::optional<std::uint32_t> uid, std::uint64_t* state,
+                         bool* other_user) const;
   // Takes the held record with this state's tag for the caller alone; waits out another claim.
   // `state` becomes the word it had. False: it is held no more.
   static bool claim(abi::Reservation& slot, std::uint64_t* state);
@@ -106,8 +109,8 @@ class Reservations {
   abi::Reservation* slots_;
   std::uint32_t mask_;
   abi::EndpointRecord* records_;
+  std::uint32_t per_user_max_;
+  UserCounts users_;
 };
 
 }  // namespace pickd::endpoints
-  std::uint32_t per_user_max_;
-  UserCounts users_;

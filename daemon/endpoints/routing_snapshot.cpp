@@ -58,15 +58,26 @@ TopologyEndpoint to_endpoint(const fb::RoutingEndpoint& routing) {
   return endpoint;
 }
 
+void build(flatbuffers::FlatBufferBuilder& builder,
+           const std::vector<TopologyEndpoint>& endpoints) {
+  std::vector<flatbuffers::Offset<fb::RoutingEndpoint>> built;
+  built.reserve(endpoints.size());
+  for (const TopologyEndpoint& endpoint : endpoints)
+    built.push_back(build_endpoint(builder, endpoint));
+  builder.Finish(fb::CreateRouting(builder, builder.CreateVector(built)));
+}
+
 }  // namespace
+
+std::uint64_t routing_bytes(const std::vector<TopologyEndpoint>& endpoints) {
+  flatbuffers::FlatBufferBuilder builder;
+  build(builder, endpoints);
+  return builder.GetSize() + sizeof(std::uint64_t);
+}
 
 bool write_routing(const RoutingParts& parts, const Topology& topology) {
   flatbuffers::FlatBufferBuilder builder;
-  std::vector<flatbuffers::Offset<fb::RoutingEndpoint>> endpoints;
-  for (const TopologyEndpoint& endpoint : topology.endpoints()) {
-    endpoints.push_back(build_endpoint(builder, endpoint));
-  }
-  builder.Finish(fb::CreateRouting(builder, builder.CreateVector(endpoints)));
+  build(builder, topology.endpoints());
   const bool fits = builder.GetSize() + sizeof(std::uint64_t) <= parts.bytes;
   const std::uint64_t bytes = fits ? builder.GetSize() : 0;
 

@@ -22,6 +22,9 @@ struct RoutingParts {
   abi::Word* version = nullptr;
 };
 
+// What a snapshot of these takes of a buffer.
+std::uint64_t routing_bytes(const std::vector<TopologyEndpoint>& endpoints);
+
 // Writes `topology`. False when it does not fit: the snapshot is then empty, never half of one.
 bool write_routing(const RoutingParts& parts, const Topology& topology);
 

@@ -17,8 +17,10 @@
 namespace pickd::endpoints {
 
 struct TopologyEndpoint {
-  std::uint16_t id = 0;  // 0: this entry is unused
-  std::uint32_t generation = 0;
+  std::uint16_t id = 0;          // 0: this entry is unused
+  std::uint32_t generation = 0;  // when this picture was made; the record has the newest
+  // of the record's name and address: another one is another engine
+  std::uint32_t text_version = 0;
   abi::Role role = abi::Role::kBoth;
   std::string name;
   std::string address;

@@ -16,7 +16,7 @@
 #include "daemon/config/load.hpp"
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/version.hpp"
-#include "daemon/pick/scheduler.hpp"
+#include "daemon/prefix/horizons.hpp"
 #include "daemon/state/memory_limit.hpp"
 
 extern char** environ;
@@ -72,8 +72,7 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
         loaded->config.state.size_mib << 20, pickd::state::memory_limit_bytes());
     loaded->config.state.size_mib = std::max<std::uint64_t>(bytes >> 20, 8);
   }
-  if (auto profile = pickd::pick::make_profile(loaded->config.scheduling); !profile)
-    return profile.error();
+  if (auto checked = pickd::control::check_config(loaded->config); !checked) return checked.error();
   return loaded;
 }
 
@@ -105,6 +104,12 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
                pickd::control::kVersion, control.room().profile().name(),
                control.room().endpoint_table().count(), control.room().segment().bytes() >> 20,
                config.state.block_tokens);
+  // Fixed at the start: neither more endpoints nor longer prompts take more memory than this.
+  const auto blocks_max = static_cast<std::uint64_t>(
+      pickd::prefix::kLoadMax * static_cast<double>(control.room().segment().header().prefix_lines *
+                                                    pickd::abi::kWordsPerLine));
+  spdlog::info("state: at most {} blocks over all endpoints, {} tokens, in {} MiB", blocks_max,
+               blocks_max * config.state.block_tokens, control.room().segment().bytes() >> 20);
   spdlog::info("store: {}", control.room().origin());
   spdlog::info("ready on {}", config.listen.socket);
   control.run();

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 namespace pickd::net {
@@ -16,14 +17,20 @@ namespace {
 
 constexpr int kBacklog = 128;
 
+// By name, or by number as it stands.
+base::Result<gid_t> find_group(const std::string& group) {
+  if (const struct group* entry = ::getgrnam(group.c_str()); entry != nullptr) return entry->gr_gid;
+  gid_t number = 0;
+  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), number);
+  if (error == std::errc() && end == group.data() + group.size()) return number;
+  return base::Error{-EINVAL, "listen.group: there is no group \"" + group + "\" on this machine"};
+}
+
 base::Result<void> give_to_group(const std::string& path, const std::string& group) {
   if (group.empty()) return {};
-  const struct group* entry = ::getgrnam(group.c_str());
-  if (entry == nullptr) {
-    return base::Error{-ENOENT,
-                       "listen.group: there is no group \"" + group + "\" on this machine"};
-  }
-  if (::chown(path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0) {
+  auto gid = find_group(group);
+  if (!gid) return gid.error();
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0) {
     return base::errno_error("listen.group: cannot give " + path + " to group " + group);
   }
   return {};
@@ -43,6 +50,12 @@ void close_descriptors(msghdr& message) {
 }
 
 }  // namespace
+
+base::Result<void> check_group(const std::string& group) {
+  if (group.empty()) return {};
+  auto gid = find_group(group);
+  return gid ? base::Result<void>() : base::Result<void>(gid.error());
+}
 
 base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
                                    const std::string& group) {

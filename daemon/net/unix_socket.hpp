@@ -22,6 +22,9 @@ namespace pickd::net {
 base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
                                    const std::string& group);
 
+// Whether `group` is a group of this machine; empty is.
+base::Result<void> check_group(const std::string& group);
+
 // The next connection, non-blocking; an invalid Fd when there is none.
 base::Result<base::Fd> accept_unix(int listener);
 

@@ -26,9 +26,10 @@ void gather_state(const std::vector<std::uint16_t>& ids, abi::EndpointState want
       continue;
     const std::uint64_t life = record.life.load(std::memory_order_acquire);
     const endpoints::TopologyEndpoint& endpoint = *topology.find(id);
-    // Another generation than the topology's: replaced or reset this moment. Its address may be
-    // another.
-    if (abi::LifeWord{life}.generation() != endpoint.generation) continue;
+    // Another text than the topology's: replaced this moment, its address may be another. Looked at
+    // after the life word: who puts another engine there writes the text before the new generation.
+    // A mere reset leaves the text, and the generation read here is the one that counts.
+    if (record.text_version.load(std::memory_order_acquire) != endpoint.text_version) continue;
     take(endpoint, life, candidates);
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kPrefixBytesMin = 1ULL << 20;
 constexpr std::uint64_t kRoutingBytesPerEndpoint =
-    256;  // ids, a share of names of pools and models
+    512;  // ids, a share of names of pools and models
 
 std::uint64_t page_up(std::uint64_t bytes) {
   return (bytes + abi::kPageBytes - 1) & ~static_cast<std::uint64_t>(abi::kPageBytes - 1);

@@ -147,6 +147,75 @@ TEST(Restore, WritesAnEmptySnapshotWhenItDoesNotFit) {
   EXPECT_FALSE(read_routing(small).has_value());
 }
 
+TEST(Restore, LetsTheFileTakeOverANameThatAClientGave) {
+  Memory memory;
+  {
+    Life first(memory);
+    ASSERT_TRUE(first.table.add(spec("e0"), "client:7", kTick).ok());
+  }
+  Life second(memory);
+  ASSERT_EQ(second.table.restore(kTick), 1U);
+  const std::uint64_t life_before = memory.records[1].life.load();
+  EXPECT_EQ(second.table.replace({spec("e0")}, "file", kTick).error().code, -EEXIST);
+  ASSERT_TRUE(
+      second.table.replace({spec("e0")}, "file", kTick, EndpointTable::NameTaken::kTakeOver).ok());
+  EXPECT_EQ(second.store.current().find_name("e0")->source, "file");
+  EXPECT_EQ(memory.records[1].life.load(), life_before) << "the same engine: its blocks live on";
+}
+
+TEST(Restore, RefusesWhatTheSnapshotHasNoRoomFor) {
+  Memory memory;
+  Life life(memory);
+  EndpointSpec big = spec("a");
+  for (int at = 0; at < 64; ++at) big.models.push_back(std::string(253, 'm') + std::to_string(at));
+  EXPECT_EQ(life.table.add(big, "file", kTick).error().code, -E2BIG) << "16 KiB do not hold it";
+  EXPECT_EQ(life.table.count(), 0U);
+  ASSERT_TRUE(life.table.add(spec("a"), "file", kTick).ok());
+  EXPECT_EQ(life.table.update(big, kTick).error().code, -E2BIG);
+  EXPECT_EQ(life.table.replace({big}, "file", kTick).error().code, -E2BIG);
+  EXPECT_EQ(life.table.count(), 1U) << "and nothing was lost on the way";
+  EXPECT_TRUE(read_routing(memory.parts()).has_value());
+}
+
+TEST(Update, OfLoadAloneKeepsTheTopology) {
+  Memory memory;
+  Life life(memory);
+  ASSERT_TRUE(life.table.add(spec("a"), "file", kTick).ok());
+  const Topology* before = &life.store.current();
+  EndpointSpec told = spec("a");
+  told.waiting = 17;
+  ASSERT_TRUE(life.table.update(told, kTick + 1).ok());
+  EXPECT_EQ(&life.store.current(), before);
+  EXPECT_EQ(memory.records[1].waiting.load(), 17U);
+}
+
+TEST(Restore, NamesEveryOwnerOnce) {
+  Memory memory;
+  Life life(memory);
+  ASSERT_TRUE(life.table.add(spec("a"), "file", kTick).ok());
+  const std::uint32_t generation = life.store.current().find_name("a")->generation;
+  for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    NewReservation held{
+        {sequence % 2, sequence}, abi::endpoint_handle(1, generation), 0, 1, 1, 0, 5, kTick};
+    ASSERT_TRUE(life.reservations.reserve(held));
+  }
+  EXPECT_EQ(life.reservations.owners().size(), 2U);
+}
+
+TEST(Reservation, OfAnotherUserDoesNotHideTheOwners) {
+  Memory memory;
+  Life life(memory);
+  ASSERT_TRUE(life.table.add(spec("a"), "file", kTick).ok());
+  const std::uint32_t generation = life.store.current().find_name("a")->generation;
+  NewReservation held{{9, 9}, abi::endpoint_handle(1, generation), 0, 10, 10, 0, 666, kTick};
+  ASSERT_TRUE(life.reservations.reserve(held)) << "a copy of somebody's ticket comes first";
+  held.uid = 5;
+  ASSERT_TRUE(life.reservations.reserve(held));
+  EXPECT_EQ(life.reservations.end({9, 9}, 5), ReportOutcome::kApplied);
+  EXPECT_EQ(life.reservations.end({9, 9}, 5), ReportOutcome::kOtherUser) << "only the copy is left";
+  EXPECT_EQ(abi::CountWord{memory.records[1].inflight_requests.load()}.count(), 1U);
+}
+
 TEST(Restore, CountsReservationsAgainAndFreesTheRest) {
   Memory memory;
   {

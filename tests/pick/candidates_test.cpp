@@ -143,11 +143,19 @@ TEST_F(Gathering, TakesSuspectEndpointsOnlyWhenNobodyIsReady) {
 }
 
 TEST_F(Gathering, PassesOverAnEndpointThatWasReplacedThisMoment) {
-  // The record is of a newer generation than the picture: its address may be another.
+  // The record's text is newer than the picture: its address may be another.
+  rig.record("llama").text_version.fetch_add(2);
+  EXPECT_EQ(candidates(rig, rig.request()), Names{"qwen"});
+}
+
+TEST_F(Gathering, TakesAnEndpointThatWasResetThisMomentInItsNewGeneration) {
+  // A reset leaves the text: the engine is the same, and the generation of the record counts.
   const abi::LifeWord seen{rig.record("llama").life.load()};
   rig.record("llama").life.store(
       abi::LifeWord::make(seen.generation() + 1, seen.floor(), seen.horizon()).bits);
-  EXPECT_EQ(candidates(rig, rig.request()), Names{"qwen"});
+  EXPECT_EQ(candidates(rig, rig.request()), (Names{"llama", "qwen"}));
+  rig.set_state("qwen", abi::EndpointState::kDraining);
+  EXPECT_EQ(rig.pick(rig.request()).endpoints[0].generation, seen.generation() + 1);
 }
 
 RigOptions selector(const std::string& parameters) {

@@ -93,7 +93,9 @@ void run_endpoints(const Options& options) {
     from = page.next_id();
   } while (from != 0);
   if (options.json)
-    std::printf("%s\n", nlohmann::ordered_json{{"endpoints", list}}.dump(2).c_str());
+    std::printf("%s\n", nlohmann::ordered_json{{"endpoints", list}}
+                            .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                            .c_str());
 }
 
 }  // namespace pickd::ctl

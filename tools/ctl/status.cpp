@@ -36,7 +36,8 @@ void print_json(const fb::StatusAnswer& status) {
   for (const fb::Counter* counter : *status.counters()) {
     out["counters"][counter->name()->str()] = counter->value();
   }
-  std::printf("%s\n", out.dump(2).c_str());
+  std::printf("%s\n",
+              out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 void print_text(const fb::StatusAnswer& status) {

@@ -104,7 +104,9 @@ void run_store(const Options& options) {
     }
     from = page.next_id();
   } while (from != 0);
-  if (options.json) std::printf("%s\n", out.dump(2).c_str());
+  if (options.json)
+    std::printf("%s\n",
+                out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 }  // namespace pickd::ctl

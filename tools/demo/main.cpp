@@ -61,7 +61,11 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.05, 20.0));
   app.add_option("--seed", workload.seed, "seed of the workload");
   app.add_option("--json", json, "writes the numbers to this file, too");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   workload.conversations_per_s *= scale;
 
   const base::Fd signals = end_signals();

@@ -52,7 +52,11 @@ int main(int argc, char** argv) {
                  "standard deviation of the logarithm of a step's duration")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", engine.seed, "seed of the noise");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
 
   if (rates.step_s <= 0) {  // steps without duration would be a busy loop
     std::fprintf(stderr, "enginesim: --step-seconds must be above 0\n");

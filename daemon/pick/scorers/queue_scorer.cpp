@@ -1,4 +1,5 @@
-// queue-scorer: requests waiting in the engine, between the shortest and the longest known queue.
+// queue-scorer: requests waiting in the engine, between the shortest and the longest known queue;
+// our own in flight where no engine tells.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +12,12 @@ namespace {
 class QueueScorer final : public Scorer {
  public:
   bool score(const PickContext& context, std::span<float> scores) const override {
-    const auto waiting = context.candidates.column(Column::kWaiting);
+    auto waiting = context.candidates.column(Column::kWaiting);
+    const bool none_told =
+        std::all_of(waiting.begin(), waiting.end(), [](float queue) { return std::isnan(queue); });
+    // Nobody tells its queue: what we have in flight there is the next best. Without this the other
+    // scorers, and with them the longest match, would decide alone.
+    if (none_told) waiting = context.candidates.column(Column::kInflightRequests);
     float shortest = std::numeric_limits<float>::infinity();
     float longest = 0;
     for (const float queue : waiting) {  // an unknown queue enters neither
