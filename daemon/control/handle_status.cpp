@@ -11,6 +11,8 @@ namespace pickd::control {
 namespace {
 
 constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
+// Far beyond any replay, and far below where ages, which are signed, would overflow.
+constexpr std::uint64_t kVirtualTickMax = std::uint64_t{1} << 48;
 
 }  // namespace
 
@@ -105,6 +107,10 @@ void Handlers::ask_store(ControlServer& server, Session& session, const fb::Mess
 
 void Handlers::set_clock(ControlServer& server, Session& session, const fb::Message& message) {
   const fb::SetClock& set = *message.body_as_SetClock();
+  if (set.tick() > kVirtualTickMax) {
+    return server.send_outcome(session, message.number(), -EINVAL,
+                               "a tick is at most " + std::to_string(kVirtualTickMax));
+  }
   if (!server.room_->clock().set_virtual_tick(set.tick())) {
     return server.send_outcome(session, message.number(), -EINVAL,
                                server.room_->clock().is_virtual()
