@@ -227,18 +227,22 @@ int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const Wa
   int code = find(sequence, record);
   if (code != -EAGAIN) return code;
 
-  if (policy.busy_poll || policy.spin_us != 0) {
-    const std::uint64_t start_ns = monotonic_ns();
-    const std::uint64_t spin_ns = std::uint64_t{policy.spin_us} * 1000;
+  const bool spins = policy.busy_poll || policy.spin_us != 0;
+  const std::uint64_t start_ns = spins ? monotonic_ns() : 0;
+  if (spins) {
+    const std::uint64_t cap_ns = std::uint64_t{policy.spin_us} * 1000;
+    if (spin_.cap_ns() != cap_ns) spin_ = abi::SpinBudget(cap_ns);
     std::uint64_t asked_ns = start_ns;
     for (;;) {
       for (int turn = 0; turn < 8; ++turn) {
         abi::spin_pause();
         code = find(sequence, record);
-        if (code != -EAGAIN) return code;
+        if (code == -EAGAIN) continue;
+        spin_.paid();
+        return code;
       }
       const std::uint64_t now_ns = monotonic_ns();
-      if (!policy.busy_poll && now_ns - start_ns >= spin_ns) break;
+      if (!policy.busy_poll && now_ns - start_ns >= spin_.ns()) break;
       if (deadline.passed()) return -ETIMEDOUT;
       if (now_ns - asked_ns >= kBusyPollHangUpCheckNs) {
         asked_ns = now_ns;
@@ -252,7 +256,10 @@ int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const Wa
   for (;;) {
     const int slept = sleep(deadline);
     code = find(sequence, record);
-    if (code != -EAGAIN) return code;  // even from a daemon that is gone: it had answered
+    if (code != -EAGAIN) {  // even from a daemon that is gone: it had answered
+      if (spins) spin_.failed(monotonic_ns() - start_ns);
+      return code;
+    }
     if (slept == -ENOTCONN) return hang_up();
     if (slept == -ETIMEDOUT) return -ETIMEDOUT;
   }

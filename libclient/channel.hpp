@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "abi/channel_layout.hpp"
+#include "abi/spin_budget.hpp"
 #include "libclient/deadline.hpp"
 #include "libclient/fd.hpp"
 #include "libclient/ring.hpp"
@@ -15,7 +16,7 @@ namespace pickd::client {
 
 // How a waiting call spends its time.
 struct WaitPolicy {
-  std::uint32_t spin_us;  // spin as long, then sleep
+  std::uint32_t spin_us;  // spin as long at most, less while that fails; then sleep
   bool busy_poll;         // never sleep
 };
 
@@ -98,6 +99,7 @@ class Channel {
   std::uint32_t keys_max_ = 0;
   std::uint64_t completions_bytes_ = 0;
   bool broken_ = false;
+  abi::SpinBudget spin_;  // begins at the policy's cap with the first wait
   SubmissionWriter submissions_;
   CompletionReader completions_;
   Fd bell_;

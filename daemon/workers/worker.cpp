@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "abi/fence.hpp"
+#include "abi/spin_budget.hpp"
 #include "daemon/base/clock.hpp"
 
 namespace pickd::workers {
@@ -77,7 +78,12 @@ void Worker::add(std::unique_ptr<Channel> channel) {
   post([this, shared] {
     // Edge-triggered and never read: the client shares the open file and could make a read block.
     epoll_event event{EPOLLIN | EPOLLET, {}};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, (*shared)->bell(), &event);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, (*shared)->bell(), &event) != 0) {
+      // Its bell would never be heard: better a channel that is gone than one that hangs.
+      const std::uint32_t id = (*shared)->parameters().id;
+      shared->reset();
+      return gone_(id, true);
+    }
     channels_.push_back(std::move(*shared));
   });
 }
@@ -89,9 +95,16 @@ void Worker::remove(std::uint32_t channel) {
     });
     if (at == channels_.end()) return;  // broken, and gone already
     serve_last(**at);
-    channels_.erase(at);
+    let_go(at);
     gone_(channel, false);
   });
+}
+
+void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel) {
+  // By hand: the client holds the bell's open file too, and closing our descriptor alone would
+  // leave it registered, for the client to ring as long as it likes.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, (*channel)->bell(), nullptr);
+  channels_.erase(channel);
 }
 
 // What a client wrote before it closed the channel holds: a report or a cancel may be the last
@@ -123,10 +136,13 @@ void Worker::run() {
     CPU_SET(static_cast<std::size_t>(options_.cpu), &cpus);
     ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
   }
+  abi::SpinBudget spin(options_.spin_ns);
   std::uint64_t idle_since_ns = 0;
   std::uint32_t idle_turns = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     if (turn()) {
+      // Waited for, not found at once: a record that was there already says nothing of spinning.
+      if (idle_turns != 0) spin.paid();
       idle_turns = 0;
       continue;
     }
@@ -135,11 +151,17 @@ void Worker::run() {
     if (options_.spin_ns != 0) {
       if (idle_turns++ == 0) idle_since_ns = base::monotonic_ns();
       if (idle_turns % kPausesPerClockRead != 0) continue;
-      if (base::monotonic_ns() - idle_since_ns < options_.spin_ns) continue;
+      if (base::monotonic_ns() - idle_since_ns < spin.ns()) continue;
     }
     idle_turns = 0;
     sleep();
+    if (options_.spin_ns != 0) spin.failed(base::monotonic_ns() - idle_since_ns);
   }
+}
+
+bool Worker::turn() {
+  if (mail_waits_.load(std::memory_order_acquire)) take_mail();
+  return serve_all();
 }
 
 bool Worker::work_waits(bool sleeping) const {
@@ -154,11 +176,6 @@ void Worker::sleep() {
   // here, any later one rings the bell. Partner: the publisher of libpickd's submission ring.
   parts_.word->asleep.store(1, abi::kAnnounceStore);
   abi::announce_then_check();
-bool Worker::turn() {
-  if (mail_waits_.load(std::memory_order_acquire)) take_mail();
-  return serve_all();
-}
-
   if (!work_waits(true) && !stop_.load(std::memory_order_acquire)) {
     epoll_event events[16];
     ::epoll_wait(epoll_.get(), events, 16, -1);
@@ -180,6 +197,7 @@ bool Worker::serve_all() {
 bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
   const std::span<std::byte> copy(reinterpret_cast<std::byte*>(copy_.data()),
                                   copy_.size() * sizeof(std::uint64_t));
+  coarse_ns_ = base::coarse_ns();
   for (std::uint32_t count = 0; count < kRecordsAtOnce; ++count) {
     std::size_t bytes = 0;
     switch (channel.take(copy, &bytes)) {
@@ -192,7 +210,6 @@ bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
         if (bytes != 0) handle(channel, copy.first(bytes), *topology);
         break;
     }
-  coarse_ns_ = base::coarse_ns();
   }
   return true;
 }
@@ -203,7 +220,7 @@ void Worker::drop_broken() {
                                  [id](const auto& held) { return held->parameters().id == id; });
     if (at == channels_.end()) continue;
     counters_.add(abi::Counter::channels_broken);
-    channels_.erase(at);
+    let_go(at);
     gone_(id, true);
   }
   broken_.clear();
@@ -231,18 +248,6 @@ bool Worker::answer(Channel& channel, std::span<const std::byte> record) {
   return true;
 }
 
-void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
-                         const endpoints::Topology& topology) {
-  DecodedPick decoded;
-  if (!decode_pick(record, parts_.limits, decode_, decoded)) {
-    counters_.add(abi::Counter::submissions_malformed);
-    abi::RecordHead head;
-    std::memcpy(&head, record.data(), sizeof head);
-    answer(channel, encode_refused(head.sequence, -EINVAL, answer_));
-    return;
-  }
-  pick::PickRequest& request = decoded.request;
-  request.ticket.client = channel.parameters().client;
 // What one user may take, of the table and of the others' time, whatever it sends.
 bool Worker::within_limits(Channel& channel, const pick::PickRequest& request) {
   if (UserRates* rates = channel.parameters().rates.get(); rates != nullptr) {
@@ -269,6 +274,11 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   pick::PickRequest& request = decoded.request;
   request.ticket.client = channel.parameters().client;
   request.uid = channel.parameters().uid;
+  if (!within_limits(channel, request)) {
+    counters_.add(abi::Counter::picks_limited);
+    counters_.add(abi::Counter::picks_refused);
+    return refuse(channel, record, -EAGAIN);
+  }
   // Before the candidates are looked at: what is reset after this lies above it.
   const std::uint64_t tick = parts_.clock.tick();
   pick::PickResult result;
@@ -278,11 +288,6 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
   const bool answered = answer(channel, encode_picked(request.ticket.sequence, result, decoded.cut,
                                                       request.prompt_tokens, answer_));
-  if (!within_limits(channel, request)) {
-    counters_.add(abi::Counter::picks_limited);
-    counters_.add(abi::Counter::picks_refused);
-    return refuse(channel, record, -EAGAIN);
-  }
   if (!answered) {
     // Nobody will report on a ticket that nobody got.
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
@@ -296,6 +301,10 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
                            const endpoints::Topology& topology) {
   abi::RecordHead head;
   std::memcpy(&head, record.data(), sizeof head);
+  // Counted, never refused: a report that is lost holds its reservation until the lease ends.
+  if (UserRates* rates = channel.parameters().rates.get(); rates != nullptr) {
+    rates->messages.charge(1, coarse_ns_);
+  }
   DecodedReport report;
   int status = -EINVAL;
   if (decode_report(record, report)) {
@@ -305,10 +314,6 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
     counters_.add(abi::Counter::submissions_malformed);
   }
   if ((head.flags & abi::kReportAnswer) != 0) {
-  // Counted, never refused: a report that is lost holds its reservation until the lease ends.
-  if (UserRates* rates = channel.parameters().rates.get(); rates != nullptr) {
-    rates->messages.charge(1, coarse_ns_);
-  }
     answer(channel, encode_reported(head.sequence, status, answer_));
   }
 }

@@ -29,7 +29,8 @@ namespace pickd::workers {
 
 struct WorkerOptions {
   std::uint32_t index = 0;
-  std::uint64_t spin_ns = 0;  // how long to poll after the last work before sleeping
+  // How long to poll at most after the last work before sleeping; shorter while that fails.
+  std::uint64_t spin_ns = 0;
   bool busy_poll = false;     // never sleep
   int cpu = -1;               // run there only; -1: anywhere
 };
@@ -82,6 +83,7 @@ class Worker {
   void handle_cancel(Channel& channel, std::span<const std::byte> record);
   bool answer(Channel& channel, std::span<const std::byte> record);
   void drop_broken();
+  void let_go(std::vector<std::unique_ptr<Channel>>::iterator channel);
   void take_mail();
   void post(std::function<void()> mail);
   void sleep();
@@ -98,8 +100,8 @@ class Worker {
   std::array<std::byte, kAnswerBytesMax> answer_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::uint32_t> broken_;
-
   std::uint64_t coarse_ns_ = 0;  // read once a turn of a channel, for the rates
+
   base::Fd epoll_;
   base::Fd bell_;  // rung by the control thread
   std::mutex mail_mutex_;
