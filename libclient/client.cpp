@@ -23,6 +23,9 @@ namespace {
 
 constexpr std::uint32_t kChannelsDefault = 64;
 constexpr std::uint32_t kConnectTimeoutMsDefault = 2000;
+constexpr std::uint64_t kAttemptEveryNs = 100'000'000;
+// What a daemon that runs needs to answer a hello; a pick waits for it once an attempt.
+constexpr std::uint32_t kHelloPatienceUs = 1000;
 constexpr const char* kSocketPathDefault = "/run/pickd/pickd.sock";
 
 // Copies a string option into `to`; false when it does not fit.
@@ -119,6 +122,7 @@ pickd_client::~pickd_client() {
     destroy_object(channel);
   }
   if (session != nullptr) session->drop();
+  if (greeting != nullptr) greeting->drop();
   while (versions != nullptr) {
     Version* version = versions;
     versions = version->next;
@@ -131,6 +135,7 @@ void pickd_client::abandon() {
   for (Channel* channel = free_channels; channel != nullptr; channel = channel->next_free)
     channel->abandon();
   if (session != nullptr) session->abandon();
+  if (greeting != nullptr) greeting->abandon();
 }
 
 void pickd_client::saw(std::uint64_t sequence) {
@@ -144,9 +149,7 @@ void pickd_client::saw(std::uint64_t sequence) {
 
 int pickd_client::connect(const Deadline& deadline) {
   Session* opened = nullptr;
-  const pickd::client::Identity identity{socket_path, name, id, keys_wanted,
-                                         last_seen.load(std::memory_order_relaxed)};
-  int code = Session::open(identity, deadline, error, &opened);
+  int code = Session::open(identity(), deadline, error, &opened);
   if (code != 0) return code;
   // One channel is opened now, so that the first pick finds it there.
   Channel* channel = nullptr;
@@ -191,7 +194,6 @@ int pickd_client::adopt(Session* opened) {
 
 // Connects again, once for all threads that wait for it. The identity and the sequence counter
 // stay, so tickets stay good; the hello's last_sequence lets the daemon free what was never seen.
-// Picks from the mapped state while no daemon is there would start where this fails.
 int pickd_client::reconnect(Lock& lock, const Deadline& deadline) {
   if (reconnecting) {
     while (reconnecting) {
@@ -201,13 +203,75 @@ int pickd_client::reconnect(Lock& lock, const Deadline& deadline) {
     return session->connection().dead() ? -ENOTCONN : 0;
   }
   reconnecting = true;
+  Session* unanswered = greeting;
+  greeting = nullptr;
   lock.unlock();
+  if (unanswered != nullptr) unanswered->drop();
   const int code = connect(deadline.or_sooner(connect_deadline()));
   lock.lock();
   reconnecting = false;
   changed.wake_all();
   if (code == 0 || code == -ENOMEM) return code;
   return -ENOTCONN;
+}
+
+// The same for picks, which have another answer: a step at a time, and each only as far as it goes
+// without waiting. A daemon that does not answer the hello at once is asked by a later pick whether
+// it has; there is one attempt every kAttemptEveryNs.
+int pickd_client::reconnect_now(Lock& lock) {
+  if (reconnecting) return -ENOTCONN;
+  const std::uint64_t now_ns = pickd::client::monotonic_ns();
+  if (greeting == nullptr && now_ns < next_attempt_ns) return -ENOTCONN;
+  reconnecting = true;
+  Session* attempt = greeting;
+  greeting = nullptr;
+  std::uint32_t patience_us = 0;
+  lock.unlock();
+  int code = 0;
+  if (attempt == nullptr) {
+    patience_us = kHelloPatienceUs;
+    code = Session::begin(identity(), connect_deadline(), pickd::client::Connection::When::kNow,
+                          error, &attempt);
+  }
+  if (code == 0) code = attempt->finish(Deadline::after_us(patience_us), error);
+  lock.lock();
+  if (code == 0) code = adopt(attempt);
+  if (code == -ETIMEDOUT && attempt != nullptr) {
+    greeting = attempt;
+  } else if (code != 0 && attempt != nullptr) {
+    attempt->drop();
+  }
+  next_attempt_ns = now_ns + kAttemptEveryNs;
+  reconnecting = false;
+  changed.wake_all();
+  return code == 0 ? 0 : -ENOTCONN;
+}
+
+Session* pickd_client::last_session() {
+  const Lock lock(mutex);
+  session->retain();
+  return session;
+}
+
+int pickd_client::acquire_session_now(Session** out) {
+  Lock lock(mutex);
+  if (session->connection().hung_up()) {
+    if (const int code = reconnect_now(lock); code != 0) return code;
+  }
+  if (session->stands_still()) return -ENOTCONN;
+  session->retain();
+  *out = session;
+  return 0;
+}
+
+void pickd_client::give_up(std::uint64_t sequence) {
+  const Lock lock(mutex);
+  // What finds no place here is freed by its lease.
+  if (given_up_count < kGivenUpMax) given_up[given_up_count++] = sequence;
+}
+
+void pickd_client::cancel_given_up(Channel& channel) {
+  while (given_up_count != 0 && channel.cancel(given_up[given_up_count - 1])) --given_up_count;
 }
 
 int pickd_client::acquire_session(const Deadline& deadline, Session** out) {
@@ -245,14 +309,23 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
   Lock lock(mutex);
   for (;;) {
     // Who waits for an answer notices a hang-up then; who does not has to look for it.
-    const bool dead = when_busy == WhenBusy::kWait ? session->connection().dead() : session->gone();
+    const bool still = when_busy == WhenBusy::kPick && session->stands_still();
+    const bool dead = still                          ? session->connection().hung_up()
+                      : when_busy == WhenBusy::kFail ? session->gone()
+                                                     : session->connection().dead();
+    if (still && !dead) return -ENOTCONN;
     if (dead) {
       if (reconnected) return error.set(-ENOTCONN, "the daemon went away again");
       reconnected = true;
+      if (when_busy == WhenBusy::kPick) {
+        if (const int code = reconnect_now(lock); code != 0) return code;
+        continue;
+      }
       if (const int code = reconnect(lock, deadline); code != 0) return code;
       continue;
     }
     if (Channel* channel = pop_free(); channel != nullptr) {
+      if (given_up_count != 0) cancel_given_up(*channel);
       *out = channel;
       return 0;
     }
@@ -270,6 +343,7 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
         return 0;
       }
       lock.lock();
+      if (code == -ETIMEDOUT) session->timed_out();
       --channel_count;
       changed.wake_one();
       // The daemon's limit: what is open has to do. -ENOTCONN: the connection is marked dead now.
@@ -301,5 +375,6 @@ void pickd_client::release(Channel* channel) {
   }
   changed.wake_one();
   lock.unlock();
-  if (!usable) Channel::close(channel, connect_deadline());
+  // Its answer is not waited for: it is skipped by its number.
+  if (!usable) Channel::close(channel, Deadline::after_us(0));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "libclient/channel.hpp"
+#include "libclient/degraded_picker.hpp"
 #include "libclient/fork.hpp"
 #include "libclient/last_error.hpp"
 #include "libclient/mutex.hpp"
@@ -35,6 +36,13 @@ struct pickd_client {
   pickd::client::Channel* free_channels = nullptr;
   std::uint32_t channel_count = 0;  // free, in use and being opened
   bool reconnecting = false;
+  pickd::client::Session* greeting = nullptr;  // said hello; its answer is not waited for
+  std::uint64_t next_attempt_ns = 0;           // to connect again, on behalf of picks
+  // Picks that a daemon took and did not answer before it went away: it, or the next one, may hold
+  // reservations for them that nobody will report on. Cancelled over the next channel.
+  static constexpr std::uint32_t kGivenUpMax = 1024;
+  std::uint64_t given_up[kGivenUpMax];
+  std::uint32_t given_up_count = 0;
   // Versions of the daemons seen, kept until close: pickd_daemon_info() hands them out.
   struct Version {
     char text[32];
@@ -42,19 +50,28 @@ struct pickd_client {
   };
   Version* versions = nullptr;
 
+  // ---- picks while the daemon is away; has a lock of its own ----
+  pickd::client::DegradedPicker degraded;
+
   ~pickd_client();
 
   int connect(const pickd::client::Deadline& deadline);
   // A free channel of the live session, an opened one, or one that comes back before the deadline.
   // Reconnects once when the daemon is found gone. -ETIMEDOUT, -ENOTCONN, -ENOMEM, -EPROTO.
-  // kFail: -EAGAIN where it would wait for a channel.
-  enum class WhenBusy { kWait, kFail };
+  // kFail: -EAGAIN where it would wait for a channel. kPick: for who can answer without the daemon;
+  // connects again only as far as that needs no waiting, else -ENOTCONN.
+  enum class WhenBusy { kWait, kFail, kPick };
   int acquire(const pickd::client::Deadline& deadline, pickd::client::Channel** channel,
               WhenBusy when_busy = WhenBusy::kWait);
   void release(pickd::client::Channel* channel);
   // The live session, with a reference that the caller drops; reconnects once when the daemon is
   // gone.
   int acquire_session(const pickd::client::Deadline& deadline, pickd::client::Session** session);
+  // The same without waiting: -ENOTCONN when the daemon is away or stands still.
+  int acquire_session_now(pickd::client::Session** session);
+  // The session, dead or alive, with a reference that the caller drops.
+  pickd::client::Session* last_session();
+  void give_up(std::uint64_t sequence);
   // Rings of a pooled channel: the defaults, or larger when the longest chain asks for it.
   pickd::client::RingSizes ring_sizes() const;
 
@@ -68,6 +85,11 @@ struct pickd_client {
 
  private:
   int reconnect(pickd::client::Lock& lock, const pickd::client::Deadline& deadline);
+  int reconnect_now(pickd::client::Lock& lock);
+  void cancel_given_up(pickd::client::Channel& channel);
+  pickd::client::Identity identity() const {
+    return {socket_path, name, id, keys_wanted, last_seen.load(std::memory_order_relaxed)};
+  }
   int adopt(pickd::client::Session* opened);
   pickd::client::Channel* pop_free();
 };

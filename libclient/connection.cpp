@@ -2,6 +2,7 @@
 #include "libclient/connection.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +10,7 @@
 
 namespace pickd::client {
 
-int Connection::open(const char* path, const Deadline& deadline, LastError& error) {
+int Connection::open(const char* path, const Deadline& deadline, LastError& error, When when) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::size_t length = ::strlen(path);
@@ -20,7 +21,8 @@ int Connection::open(const char* path, const Deadline& deadline, LastError& erro
   }
   ::memcpy(address.sun_path, path, length);
 
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const int no_wait = when == When::kNow ? SOCK_NONBLOCK : 0;
+  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | no_wait, 0));
   if (!socket.valid()) {
     const int code = -errno;
     return error.set(code, "socket: %s", ::strerror(-code));
@@ -45,6 +47,7 @@ int Connection::open(const char* path, const Deadline& deadline, LastError& erro
     return error.set(-ENOTCONN, "cannot connect to %s: %s; is pickd running?", path,
                      ::strerror(errno));
   }
+  if (no_wait != 0) ::fcntl(socket.get(), F_SETFL, O_RDWR);
   socket_ = static_cast<Fd&&>(socket);
   return 0;
 }

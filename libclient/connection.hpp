@@ -30,12 +30,24 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // 0, -ENOTCONN (nobody listens there), -EACCES, -ETIMEDOUT, -E2BIG (path too long), -ENOMEM.
-  int open(const char* path, const Deadline& deadline, LastError& error);
+  // The deadline also bounds every later send(). kNow: -ETIMEDOUT where it would wait for a place
+  // in the daemon's backlog.
+  enum class When { kWait, kNow };
+  int open(const char* path, const Deadline& deadline, LastError& error, When when = When::kWait);
 
   // Sends the body of `exchange` and waits for its answer. 0: exchange.reply() is set, and it is no
   // refusal. A refusal (Outcome with a negative code) is returned as that code, its words kept in
   // `error`. Else -ENOTCONN (the daemon hung up: dead() from now on), -ETIMEDOUT, -EPROTO.
   int request(ControlExchange& exchange, const Deadline& deadline, LastError& error);
+
+  // request() in two steps, for the first request of a connection that nobody else uses yet.
+  // await() may be tried again after -ETIMEDOUT.
+  int begin(ControlExchange& exchange, LastError& error) {
+    return send(exchange, ++last_number_, error);
+  }
+  int await(ControlExchange& exchange, const Deadline& deadline, LastError& error) {
+    return receive(exchange, last_number_, deadline, error);
+  }
 
   int descriptor() const { return socket_.get(); }
   // True once the daemon was found gone. Relaxed: a hint that spares a system call, no data behind

@@ -7,6 +7,7 @@
 namespace pickd::client {
 
 PendingTable::~PendingTable() {
+  for (std::uint32_t i = 0; i < depth_; ++i) ::free(slots_[i].record);
   ::free(slots_);
   ::free(buckets_);
 }
@@ -17,6 +18,7 @@ int PendingTable::make(std::uint32_t depth) {
   slots_ = static_cast<Pending*>(::calloc(depth, sizeof(Pending)));
   buckets_ = static_cast<Pending**>(::calloc(bucket_count, sizeof *buckets_));
   if (slots_ == nullptr || buckets_ == nullptr) return -ENOMEM;
+  depth_ = depth;
   bucket_mask_ = bucket_count - 1;
   for (std::uint32_t i = 0; i < depth; ++i) {
     slots_[i].next_in_bucket = free_;
@@ -29,11 +31,29 @@ Pending* PendingTable::add(std::uint64_t sequence) {
   Pending* pending = free_;
   if (pending == nullptr) return nullptr;
   free_ = pending->next_in_bucket;
-  *pending = {sequence, 0, 0, 0, PendingState::kLive, false, bucket(sequence), newest_, nullptr};
+  *pending = {sequence,
+              0,
+              0,
+              0,
+              PendingState::kLive,
+              false,
+              pending->record,
+              pending->record_capacity,
+              bucket(sequence),
+              newest_,
+              nullptr};
   bucket(sequence) = pending;
   (newest_ == nullptr ? oldest_ : newest_->after) = pending;
   newest_ = pending;
   return pending;
+}
+
+bool PendingTable::reserve(Pending* pending, std::uint64_t bytes) {
+  if (pending->record_capacity >= bytes) return true;
+  ::free(pending->record);
+  pending->record = static_cast<std::byte*>(::malloc(bytes));
+  pending->record_capacity = pending->record == nullptr ? 0 : static_cast<std::uint32_t>(bytes);
+  return pending->record != nullptr;
 }
 
 Pending* PendingTable::find(std::uint64_t sequence) const {

@@ -2,6 +2,7 @@
 // listed in order of submission. A fixed number of slots, allocated once. One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace pickd::client {
@@ -9,7 +10,7 @@ namespace pickd::client {
 enum class PendingState : std::uint8_t {
   kLive,       // its answer is awaited
   kCancelled,  // its answer is to be dropped
-  kFailed,     // its channel is gone: it is to be answered with -ENOTCONN
+  kFailed,     // its channel is gone: it is to be answered without the daemon
 };
 
 struct Pending {
@@ -20,6 +21,9 @@ struct Pending {
   std::uint32_t answer_bytes;  // room in the completion ring that its answer may take
   PendingState state;
   bool answered;  // a cancelled one whose answer came before its cancel record could be written
+
+  std::byte* record;  // a copy of its pick record; stays with the slot and grows when it must
+  std::uint32_t record_capacity;
 
   Pending* next_in_bucket;  // also links the free slots
   Pending* before;
@@ -37,6 +41,8 @@ class PendingTable {
   int make(std::uint32_t depth);
   // A new live entry, or nullptr when all slots are taken.
   Pending* add(std::uint64_t sequence);
+  // Makes room for a record of so many bytes in `pending`. False when memory is out.
+  static bool reserve(Pending* pending, std::uint64_t bytes);
   Pending* find(std::uint64_t sequence) const;
   void remove(Pending* pending);
   Pending* oldest() const { return oldest_; }
@@ -49,6 +55,7 @@ class PendingTable {
   }
 
   Pending* slots_ = nullptr;
+  std::uint32_t depth_ = 0;
   Pending** buckets_ = nullptr;
   std::uint64_t bucket_mask_ = 0;
   Pending* free_ = nullptr;

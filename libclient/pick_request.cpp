@@ -265,19 +265,22 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
   record.endpoints_max = static_cast<std::uint8_t>(endpoints_max_);
   ::memcpy(to, &record, sizeof record);
 
-  std::uint64_t hash_ns = 0;
   auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof record);
-  if (shape.key_count != 0 && shape.algorithm != nullptr) {  // there are no keys without one
-    const std::uint64_t start_ns = monotonic_ns();
-    const abi::KeyHasher hasher(state.hash_secret());
-    const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;
-    const std::uint64_t root = hasher.root(*shape.algorithm, owner.data, owner.size,
-                                           request_.salt.data, request_.salt.size);
-    hash_prompt(hasher, *shape.algorithm, root, prompt_, shape.key_count, keys);
-    hash_ns = monotonic_ns() - start_ns;
-  }
+  const std::uint64_t hash_ns = hash(shape, state, keys);
   write_fields(reinterpret_cast<std::byte*>(keys + shape.key_count));
   return hash_ns;
+}
+
+std::uint64_t PickRequest::hash(const PickShape& shape, const StateView& state,
+                                std::uint64_t* keys) const {
+  if (shape.key_count == 0 || shape.algorithm == nullptr) return 0;  // no keys without one
+  const std::uint64_t start_ns = monotonic_ns();
+  const abi::KeyHasher hasher(state.hash_secret());
+  const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;
+  const std::uint64_t root =
+      hasher.root(*shape.algorithm, owner.data, owner.size, request_.salt.data, request_.salt.size);
+  hash_prompt(hasher, *shape.algorithm, root, prompt_, shape.key_count, keys);
+  return monotonic_ns() - start_ns;
 }
 
 std::byte* PickRequest::write_fields(std::byte* to) const {

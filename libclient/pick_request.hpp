@@ -39,7 +39,13 @@ class PickRequest {
   std::uint64_t write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
                       std::byte* to) const;
 
+  // Hashes the prompt into `keys`, which holds shape.key_count. Returns the nanoseconds that took.
+  std::uint64_t hash(const PickShape& shape, const StateView& state, std::uint64_t* keys) const;
+
   std::uint32_t endpoints_max() const { return endpoints_max_; }
+  std::uint32_t prompt_tokens() const { return prompt_tokens_; }
+  // As the caller gave it, checked; the subset is empty unless its flag is set.
+  const pickd_request& raw() const { return request_; }
 
  private:
   int read_prompt(LastError& error);

@@ -2,6 +2,7 @@
 #include "libclient/queue.hpp"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -16,6 +17,7 @@ using pickd::client::destroy_object;
 using pickd::client::Fd;
 using pickd::client::Pending;
 using pickd::client::PendingState;
+using pickd::client::PendingTable;
 using pickd::client::PickRequest;
 using pickd::client::PickShape;
 using pickd::client::ReadOutcome;
@@ -27,6 +29,8 @@ namespace {
 
 constexpr std::uint32_t kDepthDefault = 256;
 constexpr std::uint64_t kCompletionRingBytesAsked = 4 * 1024 * 1024;  // at most
+// What a daemon that runs needs to open a channel.
+constexpr std::uint32_t kChannelPatienceMs = 50;
 constexpr std::uint32_t kEmptyPollsPerLook = 256;
 
 // What the answer of one pick may take, with the padding that it may force at the wrap.
@@ -83,15 +87,23 @@ int pickd_queue::open() {
 }
 
 // Opens the channel if there is none; connects again if the daemon is gone.
-int pickd_queue::ensure_channel() {
+int pickd_queue::ensure_channel(pickd_client::WhenBusy when_busy) {
   if (channel_ != nullptr && (channel_->broken() || channel_->session().gone())) lose_channel();
   if (channel_ != nullptr) return 0;
   Session* session = nullptr;
-  const Deadline deadline = client->connect_deadline();
-  if (const int code = client->acquire_session(deadline, &session); code != 0) return code;
+  const bool now = when_busy == pickd_client::WhenBusy::kPick;
+  const Deadline deadline =
+      now ? Deadline::after_ms(kChannelPatienceMs).or_sooner(client->connect_deadline())
+          : client->connect_deadline();
+  if (const int code =
+          now ? client->acquire_session_now(&session) : client->acquire_session(deadline, &session);
+      code != 0) {
+    return code;
+  }
   RingSizes sizes = client->ring_sizes();
   sizes.completions_bytes = completion_ring_bytes(depth);
   int code = Channel::open(*session, sizes, deadline, client->error, &channel_);
+  if (code == -ETIMEDOUT) session->timed_out();
   session->drop();
   if (code == 0) code = add_to_epoll(epoll_, channel_->pipe_descriptor());
   if (code != 0) {
@@ -105,10 +117,12 @@ int pickd_queue::ensure_channel() {
   return 0;
 }
 
-// What is outstanding will be answered with -ENOTCONN by poll().
+// What is outstanding will be answered without the daemon by poll().
 void pickd_queue::lose_channel() {
   for (Pending* pending = pending_.oldest(); pending != nullptr;) {
     Pending* after = pending->after;
+    // The daemon, or the next one, may hold a reservation for it.
+    if (pending->state != PendingState::kFailed) client->give_up(pending->sequence);
     if (pending->state == PendingState::kCancelled) {
       forget(pending);
     } else if (pending->state == PendingState::kLive) {
@@ -169,7 +183,10 @@ int pickd_queue::event_descriptor() {
 // ---- Picks --------------------------------------------------------------------------------------
 
 int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket) {
-  if (const int code = ensure_channel(); code != 0) return code;
+  if (const int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
+    const bool away = code == -ENOTCONN || code == -ETIMEDOUT;
+    return away ? submit_degraded(request, user_data, ticket) : code;
+  }
   if (cancelled_ != 0) {
     write_cancels();
     forget_consumed_cancels();
@@ -188,18 +205,52 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   if (to == nullptr) {
     if (!channel_->broken()) return -EAGAIN;
     lose_channel();
-    return client->error.set(-ENOTCONN, "the daemon broke the rules of the channel");
+    return submit_degraded(request, user_data, ticket);
   }
   const std::uint64_t sequence = client->draw_sequence();
   Pending* pending = pending_.add(sequence);
   pending->user_data = user_data;
   pending->answer_bytes = room;
   answer_bytes_ += room;
-  static_cast<void>(request.write(shape, state, sequence, to));
+  if (PendingTable::reserve(pending, shape.bytes)) {
+    // Not copied back out of the ring: what the daemon can write is not to be believed later.
+    static_cast<void>(request.write(shape, state, sequence, pending->record));
+    ::memcpy(to, pending->record, shape.bytes);
+  } else {
+    static_cast<void>(request.write(shape, state, sequence, to));
+  }
   channel_->submissions().publish();
   channel_->wake_daemon();
   if (ticket != nullptr) *ticket = {client->id, sequence};
   return 0;
+}
+
+// To be answered by the next poll().
+int pickd_queue::submit_degraded(const PickRequest& request, std::uint64_t user_data,
+                                 pickd_ticket* ticket) {
+  if (pending_.full()) return -EAGAIN;
+  Session* session = client->last_session();
+  PickShape shape;
+  int code = session->state().store().usable()
+                 ? request.shape(session->state(), session->keys_max(), shape, client->error)
+                 : client->error.set(-ENOTCONN, "the daemon is away, and no endpoint is known");
+  if (code == 0) {
+    const std::uint64_t sequence = client->draw_sequence();
+    Pending* pending = pending_.add(sequence);
+    if (PendingTable::reserve(pending, shape.bytes)) {
+      static_cast<void>(request.write(shape, session->state(), sequence, pending->record));
+      pending->user_data = user_data;
+      pending->state = PendingState::kFailed;
+      ++failed_;
+      kick();
+      if (ticket != nullptr) *ticket = {client->id, sequence};
+    } else {
+      pending_.remove(pending);
+      code = client->error.set(-ENOMEM, "out of memory");
+    }
+  }
+  session->drop();
+  return code;
 }
 
 void pickd_queue::forget(Pending* pending) {
@@ -247,8 +298,16 @@ int pickd_queue::take_failed(pickd_result& result, std::uint64_t* user_data) {
   Pending* pending = pending_.oldest();
   while (pending->state != PendingState::kFailed) pending = pending->after;
   if (user_data != nullptr) *user_data = pending->user_data;
+  int code = -ENOTCONN;
+  if (pending->record_capacity != 0) {
+    Session* session = client->last_session();
+    code = client->degraded.pick(session->state(), pending->record, {client->id, pending->sequence},
+                                 result);
+    session->drop();
+  }
+  if (code == -ENOTCONN || code == -ENOMEM)
+    result.fail(client->error.set(code, "the daemon went away before it answered"));
   forget(pending);
-  result.fail(client->error.set(-ENOTCONN, "the daemon went away before it answered"));
   return 1;
 }
 
@@ -286,7 +345,11 @@ int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
 
 int pickd_queue::cancel(std::uint64_t sequence) {
   Pending* pending = pending_.find(sequence);
-  if (pending == nullptr || pending->state != PendingState::kLive) return -ESTALE;
+  if (pending == nullptr || pending->state == PendingState::kCancelled) return -ESTALE;
+  if (pending->state == PendingState::kFailed) {  // nobody but this side knows of it
+    forget(pending);
+    return 0;
+  }
   pending->state = PendingState::kCancelled;
   ++cancelled_;
   if (channel_ != nullptr) write_cancels();
@@ -343,7 +406,9 @@ void pickd_queue::forget_consumed_cancels() {
 }
 
 int pickd_queue::report(const ReportRequest& request) {
-  if (const int code = ensure_channel(); code != 0) return code;
+  const bool own = request.ticket().client == client->id &&
+                   client->degraded.report(request.ticket().sequence, request.ends());
+  if (const int code = ensure_channel(); code != 0) return own && code == -ENOTCONN ? 0 : code;
   std::byte* to = channel_->submissions().reserve(request.bytes(), Channel::kCancelRoom);
   if (to == nullptr) return channel_->broken() ? -ENOTCONN : -EAGAIN;
   request.write(client->draw_sequence(), false, to);

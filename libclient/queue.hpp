@@ -3,6 +3,9 @@
 // Answers never overflow the completion ring: a pick is submitted only when the ring has room for
 // the longest answers of all that are outstanding.
 //
+// While the daemon is away, submissions and what it left open are answered by poll() from the
+// mapped state, for which each outstanding pick keeps a copy of its record.
+//
 // The event descriptor is an epoll descriptor that holds the channel's pipe, so its number outlives
 // the channel; and an eventfd of this process, for what the daemon does not ring about.
 #pragma once
@@ -35,7 +38,10 @@ struct pickd_queue {
   pickd_client* const client;
 
  private:
-  int ensure_channel();
+  // kPick: for a submission, which is not to wait: -ENOTCONN or -ETIMEDOUT where it would.
+  int ensure_channel(pickd_client::WhenBusy when_busy = pickd_client::WhenBusy::kWait);
+  int submit_degraded(const pickd::client::PickRequest& request, std::uint64_t user_data,
+                      pickd_ticket* ticket);
   void lose_channel();
   bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result,
                    std::uint64_t* user_data);

@@ -93,6 +93,23 @@ int report_and_wait(pickd_client& client, Channel& channel, const ReportRequest&
   return code;
 }
 
+int report_to_daemon(pickd_client& client, const ReportRequest& report, std::int64_t timeout_us) {
+  const bool wait = timeout_us != 0;
+  const Deadline deadline = Deadline::after_us(timeout_us);
+  int code = -ENOTCONN;
+  for (int round = 0; round < 2 && code == -ENOTCONN; ++round) {
+    Channel* channel = nullptr;
+    code = wait
+               ? client.acquire(deadline, &channel)
+               : client.acquire(client.connect_deadline(), &channel, pickd_client::WhenBusy::kFail);
+    if (code != 0) return code;
+    code = wait ? report_and_wait(client, *channel, report, deadline)
+                : hand_over(client, *channel, report);
+    client.release(channel);
+  }
+  return code;
+}
+
 }  // namespace
 
 extern "C" int pickd_report(pickd_client* client, const pickd_report_info* report,
@@ -103,18 +120,9 @@ extern "C" int pickd_report(pickd_client* client, const pickd_report_info* repor
   ReportRequest checked;
   if (const int code = checked.read(report, client->error); code != 0) return code;
 
-  const bool wait = timeout_us != 0;
-  const Deadline deadline = Deadline::after_us(timeout_us);
-  int code = -ENOTCONN;
-  for (int round = 0; round < 2 && code == -ENOTCONN; ++round) {
-    Channel* channel = nullptr;
-    code =
-        wait ? client->acquire(deadline, &channel)
-             : client->acquire(client->connect_deadline(), &channel, pickd_client::WhenBusy::kFail);
-    if (code != 0) return code;
-    code = wait ? report_and_wait(*client, *channel, checked, deadline)
-                : hand_over(*client, *channel, checked);
-    client->release(channel);
-  }
-  return code;
+  // A ticket that was picked here is counted here; the daemon is told too if it is there.
+  const bool own = checked.ticket().client == client->id &&
+                   client->degraded.report(checked.ticket().sequence, checked.ends());
+  const int code = report_to_daemon(*client, checked, timeout_us);
+  return own && code == -ENOTCONN ? 0 : code;
 }

@@ -16,6 +16,12 @@ class ReportRequest {
   // -E2BIG.
   int read(const pickd_report_info* report, LastError& error);
   std::uint64_t bytes() const { return sizeof(abi::ReportRecord) + report_.endpoint.size; }
+  const pickd_ticket& ticket() const { return report_.ticket; }
+  // DONE, FAILED, CANCELLED.
+  bool ends() const {
+    return report_.kind == PICKD_REPORT_DONE || report_.kind == PICKD_REPORT_FAILED ||
+           report_.kind == PICKD_REPORT_CANCELLED;
+  }
   // `answer`: the daemon is to answer with a ReportedRecord of this sequence.
   void write(std::uint64_t sequence, bool answer, std::byte* to) const;
 

@@ -19,7 +19,22 @@ int pickd_result::fail(int code) {
   ttft_ms = itl_ms = std::numeric_limits<float>::quiet_NaN();
   hash_ns = 0;
   endpoint_count = 0;
+  text_bytes = 0;
   return code;
+}
+
+void pickd_result::add(const pickd_slice& name, const pickd_slice& address, pickd_role role,
+                       std::uint32_t match_tokens, float score) {
+  Endpoint& endpoint = endpoints[endpoint_count++];
+  const auto append = [this](const pickd_slice& slice) {
+    const auto at = static_cast<std::uint16_t>(text_bytes);
+    ::memcpy(text + text_bytes, slice.data, slice.size);
+    text[text_bytes + slice.size] = '\0';
+    text_bytes += slice.size + 1;
+    return at;
+  };
+  endpoint = {match_tokens, score, role, append(name), 0};
+  endpoint.address_at = append(address);
 }
 
 int pickd_result::fill(const pickd::client::CompletionRecord& record) {
@@ -58,11 +73,11 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
 }
 
 bool pickd_result::take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
-                                  std::size_t text_bytes) {
+                                  std::size_t text_size) {
   std::size_t taken = 0;    // of the record's text
   std::size_t written = 0;  // of ours, which is terminated
   const auto take_string = [&](std::size_t size, std::size_t size_max, std::uint16_t& at) {
-    if (size > size_max || size > text_bytes - taken) return false;
+    if (size > size_max || size > text_size - taken) return false;
     at = static_cast<std::uint16_t>(written);
     ::memcpy(text + written, text_at + taken, size);
     text[written + size] = '\0';

@@ -30,6 +30,7 @@ struct pickd_result {
   std::uint64_t hash_ns = 0;
   std::size_t endpoint_count = 0;
   Endpoint endpoints[pickd::abi::kResultEndpointsMax];
+  std::size_t text_bytes = 0;  // of `text`, taken by add()
   char text[kTextBytesMax];
 
   // Empty, with this status. Returns it.
@@ -37,10 +38,14 @@ struct pickd_result {
   // Takes a PickedRecord out of the completion ring. Returns its status, or -EPROTO when it does
   // not hold together.
   int fill(const pickd::client::CompletionRecord& record);
+  // Appends an endpoint to a result that fail() has emptied; at most kResultEndpointsMax, strings
+  // within their limits.
+  void add(const pickd_slice& name, const pickd_slice& address, pickd_role role,
+           std::uint32_t match_tokens, float score);
 
  private:
   bool take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
-                      std::size_t text_bytes);
+                      std::size_t text_size);
 };
 
 namespace pickd::client {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "libclient/connection.hpp"
+#include "libclient/control_exchange.hpp"
 #include "libclient/memory.hpp"
 #include "libclient/state_view.hpp"
 
@@ -27,6 +28,12 @@ class Session {
   // Connects, says hello, maps the state segment. On failure the error value, with words.
   static int open(const Identity& identity, const Deadline& deadline, LastError& error,
                   Session** session);
+
+  // open() in two steps that do not wait. begin() connects and says hello: 0, or as open().
+  // finish() takes the daemon's answer: -ETIMEDOUT as long as there is none, to be tried again.
+  static int begin(const Identity& identity, const Deadline& deadline, Connection::When when,
+                   LastError& error, Session** session);
+  int finish(const Deadline& deadline, LastError& error);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   // Acquire-release: whoever drops the last reference sees what the others did with the session.
@@ -57,6 +64,20 @@ class Session {
     return connection_.hung_up();
   }
 
+  // A call ran into its deadline here. When the daemon gave no sign of life either, it stands still
+  // (SIGSTOP, a debugger, a machine out of memory): until the next heartbeat picks need not wait
+  // for their deadlines to learn that. Relaxed: a hint.
+  void timed_out() {
+    const std::uint64_t heartbeat_ns = state_.heartbeat_ns();
+    const std::uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    if (now_ns > heartbeat_ns && now_ns - heartbeat_ns >= kHeartbeatSuspiciousNs)
+      stood_still_ns_.store(heartbeat_ns, std::memory_order_relaxed);
+  }
+  bool stands_still() const {
+    const std::uint64_t stood_still_ns = stood_still_ns_.load(std::memory_order_relaxed);
+    return stood_still_ns != 0 && stood_still_ns == state_.heartbeat_ns();
+  }
+
  private:
   static constexpr std::uint64_t kHeartbeatSuspiciousNs = 500'000'000;
 
@@ -68,12 +89,14 @@ class Session {
   ~Session() {
     if (greeted_) connection_.say_goodbye();
   }
-  int greet(const Identity& identity, const Deadline& deadline, LastError& error);
 
   std::atomic<std::uint32_t> references_{1};
   Connection connection_;
   StateView state_;
-  bool greeted_ = false;  // the daemon knows this client
+  Owned<ControlExchange> hello_;  // between begin() and finish()
+  std::uint32_t keys_wanted_ = 0;
+  std::atomic<std::uint64_t> stood_still_ns_{0};  // heartbeat at which it was found standing still
+  bool greeted_ = false;                          // the daemon knows this client
   std::uint64_t daemon_epoch_ = 0;
   std::uint32_t keys_max_ = 0;
   char daemon_version_[32] = {};

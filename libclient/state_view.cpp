@@ -93,6 +93,9 @@ int StateView::check(LastError& error) {
   }
   worker_words_ =
       reinterpret_cast<const abi::WorkerWord*>(static_cast<const char*>(base_) + words_offset);
+  if (!store_.attach(base_, bytes_, *header_)) {
+    return error.set(-EPROTO, "state header: endpoints, routing or prefix lie outside the segment");
+  }
   for (const abi::KeyAlgorithm& entry : algorithms_) {
     if (entry.id != 0 && entry.block_bytes != block_tokens_ * abi::kBytesPerToken) {
       return error.set(-EPROTO, "state header: key algorithm %u has blocks of %u bytes, not %zu",

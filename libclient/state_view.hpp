@@ -12,6 +12,7 @@
 #include "abi/state_layout.hpp"
 #include "libclient/fd.hpp"
 #include "libclient/last_error.hpp"
+#include "libclient/store_view.hpp"
 
 namespace pickd::client {
 
@@ -51,6 +52,8 @@ class StateView {
   }
   // Whether another file took this one's place. Relaxed: a hint; the kernel is asked next.
   bool superseded() const { return header_->superseded.load(std::memory_order_relaxed) != 0; }
+  // What a pick without the daemon reads.
+  const StoreView& store() const { return store_; }
 
  private:
   int check(LastError& error);
@@ -64,6 +67,7 @@ class StateView {
   std::uint32_t workers_ = 0;
   abi::KeyAlgorithm algorithms_[abi::kKeyAlgorithmsMax] = {};
   std::uint8_t hash_secret_[abi::kHashSecretBytes] = {};
+  StoreView store_;
 };
 
 // Checks the first 64 bytes of any segment: magic, byte order, layout, features, sizes. 0, -EPROTO

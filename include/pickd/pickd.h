@@ -116,7 +116,8 @@ typedef struct pickd_options {
                                64 a block). The daemon may grant less. Longer prompts are cut, and the
                                result says so. */
   uint32_t channels_max;    /* picks that may wait at once in this client, 1..1024; 0: 64 */
-  uint32_t spin_us;         /* how long a waiting call spins before it sleeps; 0: sleep at once */
+  uint32_t spin_us;         /* how long a waiting call spins at most before it sleeps; it spins less
+                               while that fails. 0: sleep at once */
   uint32_t connect_timeout_ms; /* 0: 2,000 */
   uint32_t flags;           /* PICKD_OPEN_* */
 } pickd_options;
@@ -259,9 +260,19 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * result lists at least one endpoint; report on its ticket, or the reservation ends with its lease.
  * On failure the result holds the status and no endpoint.
  *
- * Errors: -EHOSTUNREACH, -EBUSY, -ENOENT, -EINVAL (both text and token ids; extras out of order; an
+ * While the daemon is away the library picks by itself: at once when it has gone, shortly before the
+ * deadline when it only does not answer (with a `timeout_us` of 0: whenever it has not answered yet).
+ * It reads the state that the daemon left: endpoints that serve the model and are ready, within the
+ * subset; of the one with the longest prefix match and one other, drawn at random, the one with less
+ * to do: tokens that are not cached there, tokens in flight as last known, and this client's own
+ * picks since. Such a result has status 0, PICKD_RESULT_DEGRADED, PICKD_REASON_DEGRADED, a ticket,
+ * scores that are minus these tokens, and no prediction. Sessions, priorities, adapters in the engines
+ * and the daemon's profile are not heeded. A failure of such a pick (-ENOENT, -EHOSTUNREACH) has the
+ * flag too. The library connects again by itself; picks look every 100 ms, and none waits for it.
+ *
+ * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
  * unknown flag; endpoints_max over 8; priority out of range), -E2BIG (a string or list over its limit),
- * -ETIMEDOUT, -ENOTCONN, -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
+ * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
  * a free channel. Allocates nothing after the first picks. */
 PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
                          pickd_result *result);
@@ -297,7 +308,12 @@ typedef struct pickd_report_info {
  * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. Otherwise waits for the daemon's
  * word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone), -ENOENT (no such fallback
  * endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be applied), -EINVAL, -ENOTCONN,
- * -EOWNERDEAD. Any thread. */
+ * -EOWNERDEAD.
+ *
+ * Report on tickets of degraded picks like on any other: the library itself then knows that the request
+ * has ended, and returns 0 while the daemon is away. Once it is back it does not know such a ticket:
+ * counted there, -ESTALE for who waits; not a fault. Other tickets outlive the daemon: -ENOTCONN while
+ * it is away, good again when it is back. Any thread. */
 PICKD_API int pickd_report(pickd_client *client, const pickd_report_info *report, int64_t timeout_us);
 
 /* ---- Asynchronous queue ------------------------------------------------------------------------ */
@@ -311,7 +327,11 @@ PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue
 PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awaited is released. NULL is allowed */
 
 /* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
- * NULL. Errors: those of the arguments of pickd_pick(), -EAGAIN (poll first), -ENOTCONN, -EOWNERDEAD. */
+ * NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
+ * when it went away is answered so as well, under the ticket of its submission. A daemon that stands
+ * still without going away answers when it goes on: cancel what you do not want to wait for.
+ * Errors: those of the arguments of pickd_pick(), -EAGAIN (poll first), -ENOTCONN (no endpoint is known),
+ * -EOWNERDEAD. */
 PICKD_API int pickd_queue_submit(pickd_queue *queue, const pickd_request *request, uint64_t user_data,
                                  pickd_ticket *ticket);
 

@@ -145,6 +145,7 @@ class Result {
   std::uint32_t match_tokens(std::size_t index = 0) const {
     return pickd_result_match_tokens(result_, index);
   }
+  bool degraded() const { return (pickd_result_flags(result_) & PICKD_RESULT_DEGRADED) != 0; }
   std::size_t count() const { return pickd_result_endpoint_count(result_); }
 
  private:

@@ -1,0 +1,259 @@
+// Picks while the daemon is away: from the mapped state, with the prefix and the load in mind.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <set>
+
+#include "tests/system/standstill.hpp"
+
+namespace pickd::systests {
+namespace {
+
+constexpr std::size_t kPromptBytes = 16'384;
+constexpr std::uint32_t kPromptTokens = kPromptBytes / 4;
+
+void kill_and_reap(Daemon& daemon) {
+  daemon.signal(SIGKILL);
+  daemon.reap();
+}
+
+void add_endpoint(const Client& client, const char* name, const char* address, const char* model) {
+  pickd_endpoint endpoint = PICKD_ENDPOINT_INIT;
+  endpoint.name = name;
+  endpoint.address = address;
+  endpoint.role = PICKD_ROLE_DECODE;
+  endpoint.models = &model;
+  endpoint.model_count = 1;
+  ASSERT_EQ(pickd_endpoint_add(client.get(), &endpoint), 0);
+}
+
+TEST(SystemDegradedPick, GoesWhereThePrefixIsAndSaysThatItIsDegraded) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  std::vector<std::string> homes;
+  pickd_ticket last{};
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, seed)), result), 0);
+    EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+    homes.push_back(result.name());
+    last = result.ticket();
+  }
+  kill_and_reap(daemon);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, seed)), result), 0);
+    EXPECT_EQ(pickd_result_status(result.get()), 0);
+    EXPECT_TRUE(result.degraded());
+    EXPECT_EQ(pickd_result_reason(result.get()), PICKD_REASON_DEGRADED);
+    EXPECT_EQ(result.name(), homes[seed]) << seed;
+    EXPECT_EQ(std::string(pickd_result_address(result.get(), 0)),
+              "10.0.0." + homes[seed].substr(1) + ":8000");
+    EXPECT_EQ(result.match_tokens(), kPromptTokens) << seed;
+    EXPECT_EQ(result.count(), 4U) << "fallbacks too";
+    EXPECT_EQ(result.ticket().client, last.client);
+    EXPECT_GT(result.ticket().sequence, last.sequence);
+    last = result.ticket();
+    EXPECT_EQ(client.report(last, PICKD_REPORT_DONE), 0) << "counted by the library";
+  }
+}
+
+TEST(SystemDegradedPick, MatchesTheSharedPartOfALongerPrompt) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  const std::string shared = prompt_of(kPromptBytes, 1);
+  ASSERT_EQ(pick(client, Request(shared), result), 0);
+  ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  const std::string home = result.name();
+  kill_and_reap(daemon);
+  // Less than half of what is shared is new, so that its home is the cheapest.
+  ASSERT_EQ(pick(client, Request(shared + prompt_of(4096, 2)), result), 0);
+  EXPECT_EQ(result.name(), home);
+  EXPECT_EQ(result.match_tokens(), kPromptTokens);
+  EXPECT_EQ(pickd_result_prompt_tokens(result.get()), kPromptTokens + 1024);
+}
+
+TEST(SystemDegradedPick, KeepsToReadyEndpointsAndTheSubset) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  const std::string prompt = prompt_of(kPromptBytes, 1);
+  Request at_home(prompt);
+  ASSERT_EQ(pick(client, at_home.subset({"e1"}), result), 0);
+  ASSERT_EQ(pickd_endpoint_drain(client.get(), "e1", 1), 0);
+  kill_and_reap(daemon);
+  for (int turn = 0; turn < 100; ++turn) {
+    ASSERT_EQ(pick(client, Request(prompt), result), 0);
+    for (std::size_t at = 0; at < result.count(); ++at) EXPECT_NE(result.name(at), "e1");
+  }
+  Request drained("hello");
+  EXPECT_EQ(pick(client, drained.subset({"e1"}), result), -EHOSTUNREACH);
+  EXPECT_EQ(result.count(), 0U);
+  Request nobody("hello");
+  EXPECT_EQ(pick(client, nobody.subset({}), result), -EHOSTUNREACH);
+  Request by_address("hello");
+  EXPECT_EQ(pick(client, by_address.subset({"10.0.0.2:8000"}), result), 0);
+  EXPECT_EQ(result.name(), "e2");
+}
+
+TEST(SystemDegradedPick, KnowsModelsAndRoles) {
+  Daemon daemon({.endpoints = 0});
+  const Client client(daemon);
+  add_endpoint(client, "a", "a:1", "model-a");
+  add_endpoint(client, "b", "b:1", "model-b");
+  kill_and_reap(daemon);
+  const Result result;
+  for (const std::string name : {"a", "b"}) {
+    const std::string model = "model-" + name;
+    Request request("hello");
+    request.raw.model = {model.data(), model.size()};
+    ASSERT_EQ(pick(client, request, result), 0) << client.last_error();
+    EXPECT_EQ(result.name(), name);
+    EXPECT_EQ(pickd_result_role(result.get(), 0), PICKD_ROLE_DECODE);
+    EXPECT_EQ(result.count(), 1U);
+  }
+  Request unknown("hello");
+  unknown.raw.model = pickd_string("model-c");
+  EXPECT_EQ(pick(client, unknown, result), -ENOENT);
+}
+
+TEST(SystemDegradedPick, CannotBeMadeWhereNoEndpointIsKnown) {
+  Daemon daemon({.endpoints = 0});
+  const Client client(daemon);
+  kill_and_reap(daemon);
+  const Result result;
+  EXPECT_EQ(pick(client, Request("hello"), result), -ENOTCONN);
+  EXPECT_NE(client.last_error().find("no endpoint"), std::string::npos) << client.last_error();
+}
+
+TEST(SystemDegradedPick, FollowsAResetThatCameBefore) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  Request request(prompt_of(kPromptBytes, 1));
+  ASSERT_EQ(pick(client, request.subset({"e1"}), result), 0);
+  ASSERT_EQ(pickd_endpoint_reset(client.get(), "e1"), 0);
+  kill_and_reap(daemon);
+  ASSERT_EQ(pick(client, request, result), 0);
+  EXPECT_EQ(result.match_tokens(), 0U) << "its cache is gone";
+}
+
+TEST(SystemDegradedPick, IsMadeWhenTheDaemonStandsStillUntilTheDeadline) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, 1)), result), 0);
+  ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  const std::string home = result.name();
+  {
+    const Standstill standstill(daemon);
+    ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, 1)), result, 50'000), 0);
+    EXPECT_TRUE(result.degraded());
+    EXPECT_EQ(result.name(), home);
+    EXPECT_EQ(result.match_tokens(), kPromptTokens);
+  }
+  ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, 1)), result), 0);
+  EXPECT_FALSE(result.degraded());
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 0; }))
+      << "what it took meanwhile is back";
+}
+
+TEST(SystemDegradedPick, HasATicketThatTheDaemonDoesNotKnow) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  kill_and_reap(daemon);
+  ASSERT_EQ(pick(client, Request("hello"), result), 0);
+  const pickd_ticket ticket = result.ticket();
+  EXPECT_EQ(client.report(ticket, PICKD_REPORT_FIRST_TOKEN), 0);
+  daemon.start();
+  EXPECT_EQ(client.report(ticket, PICKD_REPORT_DONE), -ESTALE);
+  EXPECT_EQ(daemon.counter("reports_unknown"), 1U);
+  EXPECT_EQ(daemon.inflight(), 0U);
+}
+
+// ---- Many gateways ------------------------------------------------------------------------------
+
+constexpr int kGateways = 8;
+constexpr int kEndpoints = 8;
+constexpr int kPicksEach = 200;
+
+struct Counts {
+  std::array<std::array<int, kEndpoints>, kGateways> of{};
+
+  int endpoint(int at) const {
+    int sum = 0;
+    for (const auto& gateway : of) sum += gateway[static_cast<std::size_t>(at)];
+    return sum;
+  }
+  int most() const {
+    int most = 0;
+    for (int at = 0; at < kEndpoints; ++at) most = std::max(most, endpoint(at));
+    return most;
+  }
+};
+
+// Eight gateway processes that know nothing of each other pick `prompt(gateway, turn)` without a
+// daemon.
+Counts pick_in_gateways(const std::string& first_prompt,
+                        const std::function<std::string(int gateway, int turn)>& prompt) {
+  Daemon daemon({.endpoints = kEndpoints});
+  void* memory =
+      ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* counts = new (memory) Counts;
+  {
+    const Client client(daemon);
+    const Result result;
+    EXPECT_EQ(pick(client, Request(first_prompt), result), 0);
+    EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  }
+  std::vector<std::unique_ptr<Forked>> gateways;
+  for (std::size_t gateway = 0; gateway < kGateways; ++gateway) {
+    gateways.push_back(std::make_unique<Forked>([&, gateway](Forked& self) {
+      const Client client(daemon);
+      self.say('o');
+      if (self.hear() != 'g') return 1;
+      const Result result;
+      for (int turn = 0; turn < kPicksEach; ++turn) {
+        const Request request(prompt(static_cast<int>(gateway), turn));
+        if (pick(client, request, result) != 0 || !result.degraded()) return 2;
+        ++counts->of[gateway][static_cast<std::size_t>(result.name()[1] - '0')];
+      }
+      return 0;
+    }));
+  }
+  for (const auto& gateway : gateways) EXPECT_EQ(gateway->hear(), 'o');
+  kill_and_reap(daemon);
+  for (const auto& gateway : gateways) gateway->say('g');
+  for (const auto& gateway : gateways) EXPECT_EQ(gateway->wait(), 0);
+  const Counts copy = *counts;
+  ::munmap(memory, sizeof(Counts));
+  return copy;
+}
+
+TEST(SystemDegradedPick, SpreadsUnrelatedPromptsOfEightGatewaysOverTheFleet) {
+  const Counts counts = pick_in_gateways("hello", [](int gateway, int turn) {
+    return prompt_of(2000, static_cast<unsigned>(1000 * (gateway + 1) + turn));
+  });
+  constexpr int kMean = kGateways * kPicksEach / kEndpoints;
+  std::printf("of %d picks the busiest of 8 endpoints has %d, 1/8 is %d\n", kGateways * kPicksEach,
+              counts.most(), kMean);
+  EXPECT_LE(2 * counts.most(), 3 * kMean);
+  for (int at = 0; at < kEndpoints; ++at) EXPECT_GE(3 * counts.endpoint(at), 2 * kMean) << at;
+}
+
+TEST(SystemDegradedPick, DoesNotHerdToTheHomeOfAHotPrefix) {
+  const std::string hot = prompt_of(kPromptBytes, 7);
+  const Counts counts = pick_in_gateways(hot, [&](int, int) { return hot; });
+  constexpr int kMean = kGateways * kPicksEach / kEndpoints;
+  std::printf("hot prefix: the busiest of 8 endpoints has %d, the mean is %d\n", counts.most(),
+              kMean);
+  EXPECT_LE(counts.most(), 3 * kMean);
+}
+
+}  // namespace
+}  // namespace pickd::systests
