@@ -257,7 +257,7 @@ int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const Wa
     const int slept = sleep(deadline);
     code = find(sequence, record);
     if (code != -EAGAIN) {  // even from a daemon that is gone: it had answered
-      if (spins) spin_.failed(monotonic_ns() - start_ns);
+      if (spins) spin_.failed();
       return code;
     }
     if (slept == -ENOTCONN) return hang_up();

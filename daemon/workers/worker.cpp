@@ -155,7 +155,7 @@ void Worker::run() {
     }
     idle_turns = 0;
     sleep();
-    if (options_.spin_ns != 0) spin.failed(base::monotonic_ns() - idle_since_ns);
+    if (options_.spin_ns != 0) spin.failed();
   }
 }
 
