@@ -11,6 +11,7 @@
 #include "daemon/base/random.hpp"
 #include "tools/bench/client.hpp"
 #include "tools/bench/daemon_process.hpp"
+#include "tools/bench/open_loop.hpp"
 #include "tools/bench/ring_probe.hpp"
 #include "tools/bench/subcommands.hpp"
 
@@ -144,7 +145,31 @@ void add_pick(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--policy", options->policy, "Scheduling profile by name");
   app.add_flag("--json", options->json, "Print one JSON object");
-  app.callback([options] { run_pick(*options); });
+  const auto loop = std::make_shared<OpenLoopOptions>();
+  app.add_option("--rate", loop->rate,
+                 "Open loop: so many picks a second in all, timed from the intended time; --rounds "
+                 "and --picks are not used")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--clients", loop->clients, "Open loop: clients, a thread each")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--hogs", loop->hogs, "Open loop: processes that keep a core busy meanwhile")
+      ->check(CLI::Range(0, 256));
+  app.add_option("--wait", loop->waits, "Open loop: how to wait; without it all three, in turns")
+      ->check(CLI::IsMember({"block", "adaptive", "spin"}));
+  app.add_option("--slices", loop->slices, "Open loop: turns of every way of waiting")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--slice-seconds", loop->slice_s, "Open loop: length of a turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.callback([options, loop] {
+    if (loop->rate == 0) return run_pick(*options);
+    loop->endpoints = options->endpoints;
+    loop->prompt_tokens = options->prompt_tokens;
+    loop->json = options->json;
+    run_open_loop(*loop);
+  });
 }
 
 }  // namespace pickd::bench
