@@ -155,18 +155,30 @@ class WriterCrash : public state::test::InADirectory, public testing::WithParamI
     check_limits(store, after.tick, where + ", reopened");
     if (HasFatalFailure()) return;
 
-    // The next daemon goes on. Its clock never goes back; what was half done is done anew, except
-    // time, which has passed.
+    // The next daemon goes on. What was half done is done anew, but for time, which has passed, and
+    // a reset that took hold.
     Legacy rest{};
-    const std::size_t from = within && script.operations[left.done].kind == Operation::Kind::kTime
-                                 ? left.done + 1
-                                 : left.done;
-    Told told = from > left.done ? after : before;
+    const bool finished = within && took_hold(store, script, left.done);
+    const std::size_t from = finished ? left.done + 1 : left.done;
+    Told told = finished ? after : before;
     run_script(store, script, from, told, rest);
     for (std::size_t at = from; at < script.operations.size(); ++at)
       told.apply(script, script.operations[at]);
     check(store, script, told, told, losses_max + rest.replaced, where + ", at the end");
     check_limits(store, told.tick, where + ", at the end");
+  }
+
+  // Whether the operation that was broken off is over all the same.
+  static bool took_hold(Store& store, const Script& script, std::size_t at) {
+    const Operation& broken = script.operations[at];
+    if (broken.kind != Operation::Kind::kReset) return broken.kind == Operation::Kind::kTime;
+    std::uint32_t generation = 1;
+    for (std::size_t i = 0; i < at; ++i) {
+      const Operation& operation = script.operations[i];
+      generation +=
+          operation.kind == Operation::Kind::kReset && operation.endpoint == broken.endpoint;
+    }
+    return store.generation(broken.endpoint) > generation;
   }
 
   std::set<std::string> steps_;  // at which a writer was killed
