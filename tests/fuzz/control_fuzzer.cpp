@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -103,7 +104,11 @@ class Connection {
  private:
   bool receive(std::vector<std::uint8_t>* answer) {
     pollfd waiting{socket_.get(), POLLIN, 0};
-    REQUIRE(::poll(&waiting, 1, kPatienceMs) == 1);
+    int ready = 0;
+    do {  // libFuzzer's own alarm interrupts
+      ready = ::poll(&waiting, 1, kPatienceMs);
+    } while (ready < 0 && errno == EINTR);
+    REQUIRE(ready == 1);
     static std::vector<std::uint8_t> buffer(2 * abi::kControlMessageBytesMax);
     iovec piece{buffer.data(), buffer.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)];

@@ -1,5 +1,6 @@
 // Releases that do not fit each other: a daemon of another layout answers the library, and a
-// library of another layout speaks to the daemon. Each refuses and says why; what only adds is read.
+// library of another layout speaks to the daemon. Each refuses and says why; what only adds is
+// read.
 //
 // The other daemon is a socket of the test that answers a hello with what the real daemon handed
 // out, doctored.
