@@ -87,19 +87,21 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   const abi::LifeWord old{record.life.load(std::memory_order_relaxed)};
   const std::uint32_t generation = old.generation() + 1;
   const std::uint32_t floor = abi::floor_after(old, tick);
-  // Not to be picked while it changes; partner: the acquire of the state word in
-  // gather_candidates().
-  record.state.store(static_cast<std::uint32_t>(abi::EndpointState::kFree),
-                     std::memory_order_release);
+  // What goes is not to be picked from here on; partner: the acquire of the state word in
+  // gather_state(). What stays may be picked all the while: a reset fails no pick.
+  if (state == abi::EndpointState::kFree) {
+    record.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  }
+  // The counts first: who reserves for the new generation must find its counts there.
+  reset_count(record.inflight_requests, generation);
+  reset_count(record.inflight_tokens, generation);
+  for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);
   // Each ends every word of its kind of the old generation, for every reader. The confirmed ones
   // first: who sees the new `life` must not find confirmed words of the old generation alive.
   record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits,
                               std::memory_order_release);
   record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
   raise_floors(record, tick);
-  reset_count(record.inflight_requests, generation);
-  reset_count(record.inflight_tokens, generation);
-  for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);
   record.live_blocks.store(0, std::memory_order_relaxed);
   record.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
 }
