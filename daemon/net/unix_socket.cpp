@@ -23,7 +23,7 @@ base::Result<gid_t> find_group(const std::string& group) {
   gid_t number = 0;
   const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), number);
   if (error == std::errc() && end == group.data() + group.size()) return number;
-  return base::Error{-EINVAL, "listen.group: there is no group \"" + group + "\" on this machine"};
+  return base::Error{-ENOENT, "listen.group: there is no group \"" + group + "\" on this machine"};
 }
 
 base::Result<void> give_to_group(const std::string& path, const std::string& group) {

@@ -294,7 +294,10 @@ class Processes : public state::test::InADirectory {
     PrefixTable table(own_parts(), &ages);
     Horizons horizons(own_parts(), ages);
     Sweep sweep(own_parts(), ages, horizons);
-    const std::uint64_t now = tick();
+    // At least what is oldest has expired by now, however far the writers came.
+    std::uint64_t oldest = ~std::uint64_t{0};
+    for (const auto& [held, stamped] : newest) oldest = std::min(oldest, stamped);
+    const std::uint64_t now = std::max<std::uint64_t>(tick(), oldest + kTtl + 1);
     horizons.advance(now, kTtl);
     sweep.slice(now, own_parts().lines);
     MatchScratch scratch;
