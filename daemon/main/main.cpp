@@ -108,8 +108,10 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
   const auto blocks_max = static_cast<std::uint64_t>(
       pickd::prefix::kLoadMax * static_cast<double>(control.room().segment().header().prefix_lines *
                                                     pickd::abi::kWordsPerLine));
-  spdlog::info("state: at most {} blocks over all endpoints, {} tokens, in {} MiB", blocks_max,
-               blocks_max * config.state.block_tokens, control.room().segment().bytes() >> 20);
+  spdlog::info(
+      "state: at most {} blocks over all endpoints, {} tokens, in {} MiB of pages of {} KiB",
+      blocks_max, blocks_max * config.state.block_tokens, control.room().segment().bytes() >> 20,
+      control.room().segment().page_bytes() >> 10);
   spdlog::info("store: {}", control.room().origin());
   spdlog::info("ready on {}", config.listen.socket);
   control.run();

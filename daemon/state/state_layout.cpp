@@ -22,7 +22,7 @@ base::Result<StateLayout> lay_out(const StateParameters& parameters) {
   layout.endpoint_ids = parameters.endpoints_max + 1;
   layout.reservation_slots = std::bit_ceil(parameters.reservations_max);
   layout.routing_bytes = page_up(64ULL * 1024 + kRoutingBytesPerEndpoint * layout.endpoint_ids);
-  layout.total_bytes = parameters.bytes & ~static_cast<std::uint64_t>(abi::kPageBytes - 1);
+  layout.total_bytes = parameters.bytes / parameters.page_bytes * parameters.page_bytes;
 
   std::uint64_t at = abi::kPageBytes;
   const auto take = [&at](std::uint64_t bytes) {

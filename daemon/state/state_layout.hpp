@@ -21,6 +21,8 @@ struct StateParameters {
   std::uint64_t ttl_ticks = 36'000;
   std::uint32_t hot_holders = 10;
   abi::ClockMode clock_mode = abi::ClockMode::kBoot;
+  std::uint64_t page_bytes =
+      abi::kPageBytes;  // of the file system; the file is a whole number of them
 };
 
 struct StateLayout {

@@ -14,6 +14,7 @@
 #include "daemon/base/random.hpp"
 #include "daemon/base/step.hpp"
 #include "daemon/state/boot_id.hpp"
+#include "daemon/state/huge_pages.hpp"
 #include "daemon/state/memory_limit.hpp"
 #include "daemon/state/reuse.hpp"
 
@@ -27,6 +28,12 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// A file on a hugetlbfs is a whole number of its pages.
+StateParameters with_pages_of(const std::string& path, StateParameters parameters) {
+  parameters.page_bytes = page_bytes_at(directory_of(path));
+  return parameters;
+}
+
 base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
   if (const auto limit = memory_limit_bytes(); limit && bytes > *limit / 2) {
     return base::Error{-ENOMEM, "state.size_mib: " + std::to_string(bytes >> 20) +
@@ -38,6 +45,8 @@ base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
   if (::statvfs(directory_of(path).c_str(), &room) != 0) {
     return base::errno_error("state.path " + path + ": its directory");
   }
+  // Without a limit of its own (a hugetlbfs mostly) a file system tells none: allocating tells then.
+  if (room.f_blocks == 0) return {};
   // A file that will be replaced gives its room back only after the rename, so it does not count.
   const std::uint64_t free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
   if (free_bytes < bytes) {
@@ -98,14 +107,16 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
 
 }  // namespace
 
-base::Result<std::unique_ptr<StateSegment>> StateSegment::create(
-    const std::string& path, const StateParameters& parameters) {
+base::Result<std::unique_ptr<StateSegment>> StateSegment::create(const std::string& path,
+                                                                 const StateParameters& wanted) {
+  const StateParameters parameters = with_pages_of(path, wanted);
   auto layout = lay_out(parameters);
   if (!layout) return layout.error();
   if (auto room = check_room(path, layout->total_bytes); !room) return room.error();
 
   std::unique_ptr<StateSegment> segment(new StateSegment());
   segment->path_ = path;
+  segment->page_bytes_ = parameters.page_bytes;
   segment->layout_ = *layout;
 
   const std::string fresh = path + ".new";
@@ -154,15 +165,18 @@ base::Result<void> StateSegment::map(std::uint64_t bytes) {
     return base::Error{-ENOMEM, "state.path " + path_ + ": cannot be mapped: " + failure.what()};
   }
   base_ = static_cast<std::byte*>(region_->get_address());
+  advise_huge_pages(base_, bytes);
   return {};
 }
 
 base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(
-    const std::string& path, const StateParameters& parameters, std::string* origin) {
+    const std::string& path, const StateParameters& wanted, std::string* origin) {
+  const StateParameters parameters = with_pages_of(path, wanted);
   auto layout = lay_out(parameters);
   if (!layout) return layout.error();
   std::unique_ptr<StateSegment> segment(new StateSegment());
   segment->path_ = path;
+  segment->page_bytes_ = parameters.page_bytes;
   segment->layout_ = *layout;
   std::string why;
   segment->fd_ = open_for_reuse(path, layout->total_bytes, &why);

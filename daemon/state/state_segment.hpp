@@ -50,7 +50,8 @@ class StateSegment {
   abi::Word* prefix_words() const;
 
   const std::string& path() const { return path_; }
-  bool warm() const { return warm_; }  // gone on with, not made
+  std::uint64_t page_bytes() const { return page_bytes_; }  // of the file system it lies on
+  bool warm() const { return warm_; }                       // gone on with, not made
   std::uint64_t bytes() const { return layout_.total_bytes; }
   const StateLayout& layout() const { return layout_; }
 
@@ -65,6 +66,7 @@ class StateSegment {
 
   std::string path_;
   bool warm_ = false;
+  std::uint64_t page_bytes_ = abi::kPageBytes;
   StateLayout layout_;
   base::Fd fd_;
   std::unique_ptr<boost::interprocess::mapped_region> region_;
