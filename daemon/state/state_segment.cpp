@@ -45,7 +45,8 @@ base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
   if (::statvfs(directory_of(path).c_str(), &room) != 0) {
     return base::errno_error("state.path " + path + ": its directory");
   }
-  // Without a limit of its own (a hugetlbfs mostly) a file system tells none: allocating tells then.
+  // Without a limit of its own (a hugetlbfs mostly) a file system tells none: allocating tells
+  // then.
   if (room.f_blocks == 0) return {};
   // A file that will be replaced gives its room back only after the rename, so it does not count.
   const std::uint64_t free_bytes = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;

@@ -31,8 +31,8 @@ struct WorkerOptions {
   std::uint32_t index = 0;
   // How long to poll at most after the last work before sleeping; shorter while that fails.
   std::uint64_t spin_ns = 0;
-  bool busy_poll = false;     // never sleep
-  int cpu = -1;               // run there only; -1: anywhere
+  bool busy_poll = false;  // never sleep
+  int cpu = -1;            // run there only; -1: anywhere
 };
 
 // What a worker shares with the rest of the daemon. All outlive it.
