@@ -143,7 +143,7 @@ int DegradedPicker::pick(const StateView& state, const std::byte* record, pickd_
     field += sizeof field_head + field_head.bytes;
   }
   const Lock lock(mutex_);
-  if (!ready_memory(head.key_count)) return -ENOMEM;
+  if (!ready_memory(head.key_count) || memory_ == nullptr) return -ENOMEM;
   ::memcpy(memory_->keys, keys, head.key_count * sizeof(std::uint64_t));
   question.keys = memory_->keys;
   return answer(state, question, ticket, result);

@@ -16,7 +16,7 @@ int PendingTable::make(std::uint32_t depth) {
   std::uint64_t bucket_count = 1;
   while (bucket_count < depth) bucket_count *= 2;
   slots_ = static_cast<Pending*>(::calloc(depth, sizeof(Pending)));
-  buckets_ = static_cast<Pending**>(::calloc(bucket_count, sizeof *buckets_));
+  buckets_ = static_cast<Pending**>(::calloc(bucket_count, sizeof(void*)));
   if (slots_ == nullptr || buckets_ == nullptr) return -ENOMEM;
   depth_ = depth;
   bucket_mask_ = bucket_count - 1;

@@ -197,7 +197,7 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   if (pending_.full() || answer_bytes_ + room + slack > channel_->completions_bytes())
     return -EAGAIN;
 
-  PickShape shape;
+  PickShape shape{};
   const pickd::client::StateView& state = channel_->session().state();
   if (const int code = request.shape(state, channel_->keys_max(), shape, client->error); code != 0)
     return code;
@@ -230,7 +230,7 @@ int pickd_queue::submit_degraded(const PickRequest& request, std::uint64_t user_
                                  pickd_ticket* ticket) {
   if (pending_.full()) return -EAGAIN;
   Session* session = client->last_session();
-  PickShape shape;
+  PickShape shape{};
   int code = session->state().store().usable()
                  ? request.shape(session->state(), session->keys_max(), shape, client->error)
                  : client->error.set(-ENOTCONN, "the daemon is away, and no endpoint is known");

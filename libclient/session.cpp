@@ -10,7 +10,7 @@ int Session::open(const Identity& identity, const Deadline& deadline, LastError&
                   Session** session) {
   Session* opened = nullptr;
   int code = begin(identity, deadline, Connection::When::kWait, error, &opened);
-  if (code != 0) return code;
+  if (code != 0 || opened == nullptr) return code;
   code = opened->finish(deadline, error);
   if (code != 0) {
     opened->drop();
