@@ -389,8 +389,8 @@ typedef struct pickd_endpoint {
   { sizeof(pickd_endpoint), NULL, NULL, NULL, PICKD_ROLE_BOTH, NULL, 0, NULL, 0, 0, PICKD_UNKNOWN, \
     PICKD_UNKNOWN, PICKD_UNKNOWN, 0, NULL, 0, NULL, 0 }
 
-/* Changes to the endpoints this connection owns; they wait for the daemon and return its word. All are
- * for the users in `listen.admin_uids`: -EPERM otherwise. Endpoints of a connection stay when it closes.
+/* Changes of endpoints; they wait for the daemon and return its word. All are for the users in
+ * `listen.admin_uids`, who may change any endpoint, the configuration file's too: -EPERM otherwise. Endpoints of a connection stay when it closes.
  * Any thread.
  *
  *   add      -EEXIST when the name is taken, -E2BIG when the table is full

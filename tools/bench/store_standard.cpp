@@ -178,8 +178,8 @@ class StandardSet {
     const auto& longest = finds.by_tokens.back();
     most("find of " + std::to_string(longest.first) + " tokens against " +
              std::to_string(shortest.first) + ": grows by",
-         longest.second / shortest.second, static_cast<double>(longest.first / shortest.first),
-         "x");
+         longest.second / shortest.second,
+         static_cast<double>(longest.first) / static_cast<double>(shortest.first), "x");
   }
 
   void measure_many_endpoints() {
