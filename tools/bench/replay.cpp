@@ -88,7 +88,7 @@ class Replay {
     daemon.keys_max = options.keys_max;
     daemon.state_mib = options.state_mib;
     daemon.capacity_tokens = 0;
-    daemon.spin_us = 1000;  // awake from pick to pick, asleep while the bare ring is measured
+    daemon.spin_us = 10000;  // awake from pick to pick, asleep while the bare ring is measured
     daemon.virtual_clock = true;
     return daemon;
   }
