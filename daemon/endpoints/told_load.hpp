@@ -1,0 +1,53 @@
+// Told load: the facts of a scrape joined with our own counts into the words of a record.
+//
+// Own counts are the truth about our own traffic; what an engine tells beyond them is the traffic
+// of others ("foreign"). Pure: words in memory, the tick an argument. Control thread only; workers
+// read the words it stores.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/state_layout.hpp"
+#include "daemon/endpoints/engine_facts.hpp"
+
+namespace pickd::endpoints {
+
+struct LoadRules {
+  std::uint32_t block_tokens = 64;  // of the store
+  // Age from which what was told is unknown: max(2 intervals, 2 s). 0: told values never age.
+  std::uint32_t stale_ticks = 40;
+  // How long a page may say the same of a load that nobody of ours makes before it is distrusted.
+  std::uint32_t frozen_ticks = 200;
+};
+
+// What one endpoint's scrapes told before: kept by whoever scrapes it, one a generation.
+struct LoadMemory {
+  double process_start_s = std::numeric_limits<double>::quiet_NaN();
+  double progress = std::numeric_limits<double>::quiet_NaN();
+  std::uint32_t progress_series = 0;
+  std::uint32_t waiting = abi::kUnknown32;
+  std::uint32_t running = abi::kUnknown32;
+  std::uint32_t kv_use_ppm = abi::kUnknown32;
+  std::uint64_t same_since_tick = 0;  // since when a page without our traffic says the same
+  bool seen = false;
+};
+
+// What was noticed when facts were told, for counters, the log and status.
+struct LoadNotes {
+  bool restarted = false;  // nothing was stored: begin a new generation, then tell again
+  bool frozen = false;     // the load is distrusted: stored as our own counts say it
+  bool block_odd = false;  // the block size is outside 8..1024: the capacity is configuration's
+  std::uint32_t foreign = abi::kUnknown32;  // requests there that are not ours
+};
+
+// Requests of ours in flight there, for the generation that the record has now.
+std::uint32_t own_inflight(const abi::EndpointRecord& record);
+
+// Stores `facts`. `own_before`: own_inflight() when the scrape was sent, so that a request which
+// began or ended meanwhile is not taken for somebody else's. `capacity_told` 0: nobody told a
+// capacity for this endpoint, so that the engine's own word counts; else it is left alone.
+LoadNotes tell_load(abi::EndpointRecord& record, LoadMemory& memory, const EngineFacts& facts,
+                    std::uint32_t own_before, std::uint64_t capacity_told, std::uint64_t tick,
+                    const LoadRules& rules);
+
+}  // namespace pickd::endpoints
