@@ -82,6 +82,9 @@ struct EndpointConfig {
   std::vector<std::string> models;  // empty: serves any
   std::vector<std::pair<std::string, std::string>> labels;
   std::uint64_t capacity_tokens = 0;  // 0: state.capacity_tokens
+  std::string metrics_url;            // empty: http://<address>/metrics
+  std::string engine;                 // whose metrics they are; empty: detected
+  std::optional<std::uint32_t> rank;  // of several behind one metrics page
   Place place;
 
   bool operator==(const EndpointConfig&) const = default;

@@ -38,6 +38,14 @@ std::string address_mistake(const std::string& address) {
   return number >= 1 && number <= 65535 ? "" : "must end with a port from 1 to 65535";
 }
 
+// Likewise for a metrics URL; empty stands for the address.
+std::string metrics_url_mistake(const std::string& url) {
+  if (url.empty()) return "";
+  const bool scheme = url.rfind("http://", 0) == 0 || url.rfind("https://", 0) == 0;
+  if (scheme && url.find_first_of(" \t") == std::string::npos) return "";
+  return "must be a URL such as http://10.0.0.1:8000/metrics; is " + shown(url);
+}
+
 Role role_of(const std::string& name) {
   return static_cast<Role>(std::find(kRoles.begin(), kRoles.end(), name) - kRoles.begin());
 }
@@ -55,6 +63,13 @@ EndpointConfig read_endpoint(MapReader& read, const Place& place) {
   if (read.integer("capacity_tokens", 0, 0, kCapacityTokensMax) != 0) {
     endpoint.capacity_tokens =
         read.integer("capacity_tokens", 0, kCapacityTokensMin, kCapacityTokensMax);
+  }
+  endpoint.metrics_url = read.text("metrics_url", "", 0, abi::kMetricsUrlBytesMax);
+  const std::string url_mistake = metrics_url_mistake(endpoint.metrics_url);
+  if (!url_mistake.empty()) read.refuse("metrics_url", url_mistake);
+  endpoint.engine = read.text("engine", "", 0, abi::kEngineBytesMax);
+  if (read.has("rank")) {
+    endpoint.rank = static_cast<std::uint32_t>(read.integer("rank", 0, 0, abi::kRankMax));
   }
   return endpoint;
 }
@@ -84,6 +99,12 @@ const std::vector<ItemKey>& endpoint_keys() {
       {"role", "both, decode, prefill, encode", "both", "What it does of a request."},
       {"models", "list, at most 64", "empty: any", "The models it serves."},
       {"labels", "map, at most 64", "empty", "Keys and values for label filters."},
+      {"metrics_url", "0 to 255 bytes", "empty: `http://<address>/metrics`",
+       "Where its metrics are read, with http:// or https://."},
+      {"engine", "0 to 63 bytes", "empty: detected",
+       "Whose metrics these are, such as vllm or sglang."},
+      {"rank", "0 to 1023", "none",
+       "Its data-parallel rank, where several endpoints share one metrics page."},
       {"capacity_tokens", "0 or 1024 to 1000000000", "0: state.capacity_tokens",
        "Its KV cache, in tokens."},
   };

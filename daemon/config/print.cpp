@@ -71,6 +71,10 @@ std::string print_endpoints(const std::vector<EndpointConfig>& endpoints) {
     out += std::string("    role: ") + role_name(endpoint.role) + "\n";
     out += "    models: " + print_list(endpoint.models) + "\n";
     out += "    capacity_tokens: " + std::to_string(endpoint.capacity_tokens) + "\n";
+    if (!endpoint.metrics_url.empty())
+      out += "    metrics_url: " + format_text(endpoint.metrics_url) + "\n";
+    if (!endpoint.engine.empty()) out += "    engine: " + format_text(endpoint.engine) + "\n";
+    if (endpoint.rank) out += "    rank: " + std::to_string(*endpoint.rank) + "\n";
     out += "    labels: {";
     for (std::size_t i = 0; i < endpoint.labels.size(); ++i) {
       const auto& [key, value] = endpoint.labels[i];

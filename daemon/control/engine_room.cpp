@@ -41,6 +41,9 @@ endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint,
   spec.role = static_cast<abi::Role>(endpoint.role);
   spec.models = endpoint.models;
   spec.labels = endpoint.labels;
+  spec.metrics_url = endpoint.metrics_url;
+  spec.engine = endpoint.engine;
+  spec.rank = endpoint.rank.value_or(abi::kUnknown32);
   spec.capacity_blocks = blocks_of(endpoint.capacity_tokens, block_tokens);
   return spec;
 }

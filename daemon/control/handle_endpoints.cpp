@@ -44,6 +44,9 @@ endpoints::EndpointSpec spec_of(const fb::Endpoint& endpoint) {
     spec.adapters_active = texts_of(adapters->active());
     spec.adapters_waiting = texts_of(adapters->waiting());
   }
+  spec.metrics_url = text_of(endpoint.metrics_url());
+  spec.engine = text_of(endpoint.engine());
+  spec.rank = endpoint.rank();
   return spec;
 }
 

@@ -16,20 +16,31 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   if (spec.address.empty() || spec.address.size() > abi::kEndpointAddressBytesMax) {
     return refuse("its address must have 1 to 127 bytes");
   }
-  for (const std::string* text : {&spec.name, &spec.address, &spec.pool}) {
+  for (const std::string* text :
+       {&spec.name, &spec.address, &spec.pool, &spec.metrics_url, &spec.engine}) {
     // Terminals and logs show these; what moves a cursor has no place in them.
     const bool control = std::any_of(text->begin(), text->end(), [](char letter) {
       return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
     });
     if (text->find('\0') != std::string::npos)
-      return refuse("name, address and pool cannot hold NUL bytes");
-    if (control) return refuse("name, address and pool cannot hold control characters");
+      return refuse("name, address, pool, metrics URL and engine cannot hold NUL bytes");
+    if (control)
+      return refuse("name, address, pool, metrics URL and engine cannot hold control characters");
   }
   if (spec.pool.empty() || spec.pool.size() > abi::kEndpointNameBytesMax) {
     return refuse("its pool's name must have 1 to 127 bytes");
   }
   if (spec.role > abi::Role::kEncode) {
     return refuse("its role must be 0 (both), 1 (decode), 2 (prefill) or 3 (encode)");
+  }
+  if (spec.metrics_url.size() > abi::kMetricsUrlBytesMax) {
+    return refuse("its metrics URL must have at most 255 bytes");
+  }
+  if (spec.engine.size() > abi::kEngineBytesMax) {
+    return refuse("its engine must have at most 63 bytes");
+  }
+  if (spec.rank != abi::kUnknown32 && spec.rank > abi::kRankMax) {
+    return refuse("its rank must be 0 to 1023, or unknown");
   }
   if (spec.models.size() > abi::kEndpointModelsMax) return refuse("it lists more than 64 models");
   for (const std::string& model : spec.models) {

@@ -20,6 +20,10 @@ struct EndpointSpec {
   std::vector<std::pair<std::string, std::string>> labels;
   std::uint64_t capacity_blocks = 0;  // 0: the configured capacity
 
+  std::string metrics_url;               // empty: http://<address>/metrics
+  std::string engine;                    // whose metrics they are; empty: detected
+  std::uint32_t rank = abi::kUnknown32;  // among those behind one metrics page; kUnknown32: none
+
   // Load as told by the source; kUnknown32 where it was not.
   std::uint32_t waiting = abi::kUnknown32;
   std::uint32_t running = abi::kUnknown32;

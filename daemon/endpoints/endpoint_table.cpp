@@ -27,7 +27,8 @@ std::bitset<abi::kEndpointIdsMax> ids_of(const std::vector<TopologyEndpoint>& en
 bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
   return entry.address == spec.address && entry.pool == spec.pool && entry.role == spec.role &&
          entry.models == spec.models && entry.labels == spec.labels &&
-         entry.adapters_active == spec.adapters_active;
+         entry.adapters_active == spec.adapters_active && entry.metrics_url == spec.metrics_url &&
+         entry.engine == spec.engine && entry.rank == spec.rank;
 }
 
 // As long as the sources that there are: "client:" and a number of 20 digits.
@@ -193,6 +194,9 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   entry.models = spec.models;
   entry.labels = spec.labels;
   entry.adapters_active = spec.adapters_active;
+  entry.metrics_url = spec.metrics_url;
+  entry.engine = spec.engine;
+  entry.rank = spec.rank;
 }
 
 void EndpointTable::retire(std::uint16_t id, std::uint64_t tick) {
@@ -214,6 +218,9 @@ base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entri
     entry.models = spec.models;
     entry.labels = spec.labels;
     entry.adapters_active = spec.adapters_active;
+    entry.metrics_url = spec.metrics_url;
+    entry.engine = spec.engine;
+    entry.rank = spec.rank;
     entries.push_back(std::move(entry));
   }
   const std::uint64_t bytes = routing_bytes(entries);

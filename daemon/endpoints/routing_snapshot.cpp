@@ -23,9 +23,11 @@ flatbuffers::Offset<fb::RoutingEndpoint> build_endpoint(flatbuffers::FlatBufferB
   const auto active = builder.CreateVectorOfStrings(endpoint.adapters_active);
   const auto adapters = fb::CreateAdapters(builder, 0, active);
   const auto source = builder.CreateString(endpoint.source);
+  const auto metrics_url = builder.CreateString(endpoint.metrics_url);
+  const auto engine = builder.CreateString(endpoint.engine);
   const auto spec =
       fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role),
-                         models, label_list, 0, 0, adapters);
+                         models, label_list, 0, 0, adapters, metrics_url, engine, endpoint.rank);
   return fb::CreateRoutingEndpoint(builder, endpoint.id, endpoint.generation, source, spec);
 }
 
@@ -55,6 +57,9 @@ TopologyEndpoint to_endpoint(const fb::RoutingEndpoint& routing) {
     for (const auto* adapter : *spec.adapters()->active())
       endpoint.adapters_active.push_back(adapter->str());
   }
+  endpoint.metrics_url = text_of(spec.metrics_url());
+  endpoint.engine = text_of(spec.engine());
+  endpoint.rank = spec.rank();
   return endpoint;
 }
 

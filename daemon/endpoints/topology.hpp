@@ -29,6 +29,9 @@ struct TopologyEndpoint {
   std::vector<std::string> models;
   std::vector<std::pair<std::string, std::string>> labels;
   std::vector<std::string> adapters_active;  // for status answers
+  std::string metrics_url;                   // empty: http://<address>/metrics
+  std::string engine;                        // whose metrics they are; empty: detected
+  std::uint32_t rank = abi::kUnknown32;      // among those behind one metrics page
 
   // The value of a label, or nullptr.
   const std::string* label(std::string_view key) const {

@@ -18,6 +18,9 @@ endpoints:
     models: [m1, m2]
     labels: {zone: z1, gpu: "8"}
     capacity_tokens: 700000
+    metrics_url: http://10.0.0.2:9000/metrics
+    engine: sglang
+    rank: 3
   - {name: c, address: "[fd00::1]:80"}
 )");
   ASSERT_EQ(config.endpoints.size(), 3U);
@@ -33,6 +36,11 @@ endpoints:
   EXPECT_EQ(config.endpoints[1].models, (std::vector<std::string>{"m1", "m2"}));
   EXPECT_EQ(config.endpoints[1].labels[1], (std::pair<std::string, std::string>("gpu", "8")));
   EXPECT_EQ(config.endpoints[1].capacity_tokens, 700'000U);
+  EXPECT_EQ(config.endpoints[0].metrics_url, "");
+  EXPECT_EQ(config.endpoints[0].rank, std::nullopt);
+  EXPECT_EQ(config.endpoints[1].metrics_url, "http://10.0.0.2:9000/metrics");
+  EXPECT_EQ(config.endpoints[1].engine, "sglang");
+  EXPECT_EQ(config.endpoints[1].rank, 3U);
 }
 
 TEST_F(ConfigEndpoints, InheritPoolAndModelsFromTheirPool) {

@@ -19,7 +19,8 @@ reservations: {max: 100}
 endpoints:
   - {name: "we\"ird: name", address: "h:1", role: encode,
      models: ["a, b", "null"], labels: {"k: 1": "#v"}}
-  - {name: b, address: "http://x", capacity_tokens: 2048}
+  - {name: b, address: "http://x", capacity_tokens: 2048,
+     metrics_url: "https://x/m?a=b", engine: "e: e", rank: 0}
 scheduling:
   plugins:
     - type: prefix-cache-scorer
