@@ -6,6 +6,7 @@
 #include "daemon/net/http/bearer_token.hpp"
 #include "daemon/net/http/connection.hpp"
 #include "daemon/net/http/response_reader.hpp"
+#include "daemon/net/resolver.hpp"
 
 namespace pickd::net::http {
 
@@ -14,6 +15,7 @@ namespace {
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr std::uint64_t kNever = UINT64_MAX;
 constexpr int kUnauthorized = 401;
+constexpr std::size_t kAddressesMax = 8;  // of one name, tried in turn
 
 std::uint64_t after_ms(std::uint64_t now_ns, std::uint64_t delay_ms) {
   return delay_ms == 0 ? kNever : now_ns + delay_ms * kMillisecondNs;
@@ -41,6 +43,10 @@ class HttpClient::Impl final : Connection::Owner, ResponseSink {
   enum class Stage : std::uint8_t { kIdle, kConnecting, kWaiting };
 
   void connect();
+  void resolved(const DnsAnswer& answer);
+  void dial(std::vector<Address> addresses);
+  void finish_later(Failure failure, const char* text);
+  void stop_asking();
   void send_request();
   std::string request_text();
   void finish(Failure failure, std::string text);
@@ -76,6 +82,7 @@ class HttpClient::Impl final : Connection::Owner, ResponseSink {
   std::uint64_t total_due_ns_ = kNever;
   std::uint64_t timer_due_ns_ = kNever;
   Reactor::TimerId timer_ = 0;
+  Resolver::QuestionId question_ = 0;
 };
 
 void HttpClient::Impl::get(const Request& request, ResponseSink& sink) {
@@ -95,9 +102,39 @@ void HttpClient::Impl::connect() {
   stage_ = Stage::kConnecting;
   quiet_due_ns_ = after_ms(base::monotonic_ns(), options_.connect_timeout_ms);
   watch_the_clock();
-  std::vector<Address> addresses(1);
-  if (!read_address(url_.host, url_.port, addresses[0])) addresses.clear();
+  if (url_.tls && options_.tls == nullptr)
+    return finish_later(Failure::kTls, "no TLS settings were given for https");
+  std::vector<Address> literal(1);
+  if (read_address(url_.host, url_.port, literal[0])) return dial(std::move(literal));
+  if (options_.resolver == nullptr)
+    return finish_later(Failure::kResolve, "must be an address here, not a name");
+  question_ = options_.resolver->ask_addresses(
+      url_.host, [this](const DnsAnswer& answer) { resolved(answer); });
+}
+
+void HttpClient::Impl::resolved(const DnsAnswer& answer) {
+  question_ = 0;
+  std::vector<Address> addresses;
+  for (const DnsRecord& record : answer.records) {
+    Address address;
+    if (addresses.size() < kAddressesMax && read_address(record.address, url_.port, address))
+      addresses.push_back(address);
+  }
+  if (!addresses.empty()) return dial(std::move(addresses));
+  finish(Failure::kResolve,
+         answer.status == DnsAnswer::Status::kFailed ? answer.error : "the name has no address");
+}
+
+void HttpClient::Impl::dial(std::vector<Address> addresses) {
   connection_.open(std::move(addresses), url_.tls ? options_.tls : nullptr, url_.host);
+}
+
+void HttpClient::Impl::finish_later(Failure failure, const char* text) {
+  stop_the_clock();
+  timer_ = reactor_->after(0, [this, failure, text] {
+    timer_ = 0;
+    finish(failure, text);
+  });
 }
 
 std::string HttpClient::Impl::request_text() {
@@ -122,8 +159,14 @@ void HttpClient::Impl::send_request() {
   connection_.send(request_text());
 }
 
+void HttpClient::Impl::stop_asking() {
+  if (question_ != 0) options_.resolver->cancel(question_);
+  question_ = 0;
+}
+
 void HttpClient::Impl::cancel() {
   stop_the_clock();
+  stop_asking();
   connection_.close();
   stage_ = Stage::kIdle;
   sink_ = nullptr;
@@ -143,6 +186,7 @@ void HttpClient::Impl::finish(Failure failure, std::string text) {
     if (!text.empty()) outcome.text += ", " + text;
   }
   stop_the_clock();
+  stop_asking();
   if (failure != Failure::kNone || !reader_.keep_alive()) connection_.close();
   idle_since_ns_ = base::monotonic_ns();
   stage_ = Stage::kIdle;
