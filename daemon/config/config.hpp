@@ -31,6 +31,7 @@ struct ListenConfig {
   std::uint64_t channels_per_uid_max = 0;
   std::uint64_t messages_per_s = 0;
   std::uint64_t blocks_per_s = 0;
+  std::string reactor;  // auto, io_uring, epoll
 
   bool operator==(const ListenConfig&) const = default;
 };

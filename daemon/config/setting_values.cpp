@@ -11,15 +11,29 @@ namespace {
 constexpr std::uint64_t kMicrosecondNs = 1000;
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
 constexpr std::size_t kIntegersMax = 1024;
-constexpr const char* kLogLevels = "trace, debug, info, warn, error";
 
 template <typename T>
 T& member(const Setting& setting, Config& config) {
   return std::get<T& (*)(Config&)>(setting.field)(config);
 }
 
-bool is_log_level(std::string_view text) {
-  return text == "trace" || text == "debug" || text == "info" || text == "warn" || text == "error";
+// What a setting of a kind that is one of a few words may be; nullptr for any other kind.
+const char* words_of(Kind kind) {
+  switch (kind) {
+    case Kind::kLogLevel: return "trace, debug, info, warn, error";
+    case Kind::kReactor: return "auto, io_uring, epoll";
+    default: return nullptr;
+  }
+}
+
+bool is_one_of(std::string_view words, std::string_view text) {
+  constexpr std::string_view kBetween = ", ";
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(kBetween));
+    if (word == text) return true;
+    words.remove_prefix(std::min(words.size(), word.size() + kBetween.size()));
+  }
+  return false;
 }
 
 bool has_control_characters(std::string_view text) {
@@ -39,8 +53,9 @@ base::Result<std::string> parse_text(const Setting& setting, std::string_view te
   if (has_control_characters(text)) return must("not hold control characters", text);
   if (setting.kind == Kind::kPath && text[0] != '/')
     return must("be an absolute path, starting with /", text);
-  if (setting.kind == Kind::kLogLevel && !is_log_level(text)) {
-    return must(std::string("be one of ") + kLogLevels, text);
+  const char* words = words_of(setting.kind);
+  if (words != nullptr && !is_one_of(words, text)) {
+    return must(std::string("be one of ") + words, text);
   }
   return std::string(text);
 }
@@ -120,7 +135,8 @@ std::string Setting::range_text() const {
   };
   switch (kind) {
     case Kind::kBoolean: return "true or false";
-    case Kind::kLogLevel: return kLogLevels;
+    case Kind::kLogLevel:
+    case Kind::kReactor: return words_of(kind);
     case Kind::kMode: return "octal, 0000 to 0777";
     case Kind::kMicroseconds:
       return span(format_duration(range.low * kMicrosecondNs),
@@ -191,7 +207,8 @@ std::string print_setting(const Setting& setting, Config& config) {
     case Kind::kMilliseconds:
       return format_duration(member<std::uint64_t>(setting, config) * kMillisecondNs);
     case Kind::kBoolean: return member<bool>(setting, config) ? "true" : "false";
-    case Kind::kLogLevel: return member<std::string>(setting, config);
+    case Kind::kLogLevel:
+    case Kind::kReactor: return member<std::string>(setting, config);
     case Kind::kIntegers: return print_integers(member<Integers>(setting, config));
     case Kind::kOptionalIntegers:
       return print_integers(member<std::optional<Integers>>(setting, config).value_or(Integers{}));

@@ -76,6 +76,9 @@ const std::vector<Setting>& settings() {
        {1, 1'000'000'000, true}, "blocks a second",
        "Prefix blocks in the picks of one user, likewise: what it may put into the table. "
        "0: no limit."},
+      {"listen.reactor", AT(listen.reactor), kReactor, "auto", {}, "",
+       "How the thread that serves sockets waits for them. auto and io_uring: io_uring if it can "
+       "be set up, else epoll; with io_uring, epoll is worth a warning in the log."},
 
       {"state.path", AT(state.path), kPath, "/run/pickd/state", {1, kPathBytesMax}, "bytes",
        "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets "

@@ -28,6 +28,7 @@ enum class Kind : std::uint8_t {
   kMilliseconds,
   kBoolean,
   kLogLevel,
+  kReactor,
   kIntegers,          // a list
   kOptionalIntegers,  // a list whose absence is not the empty list
 };

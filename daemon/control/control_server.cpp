@@ -9,6 +9,7 @@
 
 #include "daemon/base/clock.hpp"
 #include "daemon/base/log.hpp"
+#include "daemon/net/make_reactor.hpp"
 #include "daemon/net/unix_socket.hpp"
 #include "daemon/state/instance_lock.hpp"
 
@@ -35,9 +36,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   if (!state_lock) return state_lock.error();
   server->state_lock_ = std::move(*state_lock);
 
-  auto reactor = net::make_epoll_reactor();
-  if (!reactor) return reactor.error();
-  server->reactor_ = std::move(*reactor);
+  if (auto chosen = server->choose_reactor(); !chosen) return chosen.error();
 
   ControlServer* self = server.get();
   auto room = EngineRoom::create(config, virtual_clock, [self](std::uint32_t channel, bool broken) {
@@ -66,6 +65,20 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->started_ns_ = base::monotonic_ns();
   server->room_->start();
   return server;
+}
+
+base::Result<void> ControlServer::choose_reactor() {
+  const auto choice = net::reactor_choice(config_.listen.reactor);
+  auto made = net::make_reactor(choice.value_or(net::ReactorChoice::kAuto));
+  if (!made) return made.error();
+  reactor_ = std::move(made->reactor);
+  why_not_io_uring_ = std::move(made->why_not_io_uring);
+  if (!why_not_io_uring_.empty()) {
+    const bool asked = choice == net::ReactorChoice::kIoUring;
+    spdlog::log(asked ? spdlog::level::warn : spdlog::level::info,
+                "reactor: epoll, because io_uring cannot be used: {}", why_not_io_uring_);
+  }
+  return {};
 }
 
 ControlServer::~ControlServer() {

@@ -43,6 +43,7 @@ class ControlServer {
   };
 
   ControlServer(const config::Config& config);
+  base::Result<void> choose_reactor();
   base::Result<void> watch_listener();
   void release_orphans(const std::vector<endpoints::Reservations::Owner>& owners);
   void accept_clients();
@@ -69,6 +70,7 @@ class ControlServer {
   base::Fd state_lock_;
   base::Fd listener_;
   std::unique_ptr<net::Reactor> reactor_;
+  std::string why_not_io_uring_;
   std::unique_ptr<EngineRoom> room_;
   std::unique_ptr<state::Counters> counters_;
   std::unordered_map<std::uint64_t, Session> sessions_;

@@ -32,6 +32,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   const auto version = builder.CreateString(kVersion);
   const auto socket = builder.CreateString(server.config_.listen.socket);
   const auto reactor = builder.CreateString(server.reactor_->name());
+  const auto reactor_why = builder.CreateString(server.why_not_io_uring_);
   const auto profile = builder.CreateString(room.profile().name());
   const auto started = builder.CreateString(room.origin());
   fb::StatusAnswerBuilder status(builder);
@@ -57,6 +58,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   status.add_prefix_live(store.live);
   status.add_started(started);
   status.add_counters(counter_list);
+  status.add_reactor_why(reactor_why);
   server.send(session, reply.finish(message.number(), status.Finish()));
 }
 

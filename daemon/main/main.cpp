@@ -32,6 +32,7 @@ struct Arguments {
   std::string config_path;
   std::string check_path;
   std::string profile;
+  std::string reactor;
   bool check = false;
   bool print = false;
   bool virtual_clock = false;
@@ -66,6 +67,7 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
     loaded->config.scheduling = {};
     loaded->config.scheduling.profile = arguments.profile;
   }
+  if (!arguments.reactor.empty()) loaded->config.listen.reactor = arguments.reactor;
   if (!loaded->origins.contains("state.size_mib")) {
     // Nobody asked for a size: an eighth of what the cgroup allows is enough.
     const std::uint64_t bytes = pickd::state::default_state_bytes(
@@ -137,6 +139,11 @@ int main(int argc, char** argv) {
                "Print the configuration in force and where each value came from, exit");
   app.add_option("--profile", arguments.profile,
                  "Scheduling profile by name, instead of the configured one");
+  app.add_option("--reactor", arguments.reactor,
+                 "How sockets are waited for: auto (io_uring if it can be set up, else epoll), "
+                 "io_uring (the same, with a warning if it is epoll), epoll; instead of "
+                 "listen.reactor")
+      ->check(CLI::IsMember({"auto", "io_uring", "epoll"}));
   app.add_flag("--virtual-clock", arguments.virtual_clock,
                "Time stands until a client sets it: for replays and tests");
   app.set_version_flag("--version", std::string("pickd ") + pickd::control::kVersion);

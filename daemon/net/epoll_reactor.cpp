@@ -1,22 +1,19 @@
-// The reactor over epoll: one epoll descriptor, one eventfd for wakes, timers in an ordered map.
+// The reactor over epoll: works on every kernel, and where io_uring is refused.
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <climits>
-#include <map>
 #include <unordered_map>
 
-#include "daemon/base/clock.hpp"
 #include "daemon/base/fd.hpp"
 #include "daemon/net/reactor.hpp"
+#include "daemon/net/reactor_base.hpp"
 
 namespace pickd::net {
 
 namespace {
 
 constexpr int kEventsAtOnce = 64;
+constexpr std::uint64_t kMillisecondNs = 1'000'000;
 
 std::uint32_t to_epoll(std::uint32_t interest) {
   std::uint32_t events = EPOLLRDHUP;
@@ -33,14 +30,22 @@ std::uint32_t from_epoll(std::uint32_t events) {
   return readiness;
 }
 
-class EpollReactor final : public Reactor {
+class EpollReactor final : public ReactorBase {
  public:
-  EpollReactor(base::Fd epoll, base::Fd bell) : epoll_(std::move(epoll)), bell_(std::move(bell)) {}
+  static base::Result<std::unique_ptr<Reactor>> make() {
+    base::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll.valid()) return base::errno_error("epoll_create1");
+    auto bell = make_bell();
+    if (!bell) return bell.error();
+    std::unique_ptr<EpollReactor> reactor(new EpollReactor(std::move(epoll), std::move(*bell)));
+    if (auto watched = reactor->watch_bell(); !watched) return watched.error();
+    return std::unique_ptr<Reactor>(std::move(reactor));
+  }
 
   base::Result<void> watch(int fd, std::uint32_t interest, Handler handler) override {
     const std::uint32_t serial = ++next_serial_;
     epoll_event event{to_epoll(interest), {}};
-    event.data.u64 = (static_cast<std::uint64_t>(serial) << 32) | static_cast<std::uint32_t>(fd);
+    event.data.u64 = tag(serial, fd);
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
       return base::errno_error("epoll add");
     watched_[fd] = {serial, std::make_shared<Handler>(std::move(handler))};
@@ -51,8 +56,7 @@ class EpollReactor final : public Reactor {
     const auto at = watched_.find(fd);
     if (at == watched_.end()) return base::Error{-ENOENT, "epoll change: not watched"};
     epoll_event event{to_epoll(interest), {}};
-    event.data.u64 =
-        (static_cast<std::uint64_t>(at->second.serial) << 32) | static_cast<std::uint32_t>(fd);
+    event.data.u64 = tag(at->second.serial, fd);
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0)
       return base::errno_error("epoll change");
     return {};
@@ -62,51 +66,7 @@ class EpollReactor final : public Reactor {
     if (watched_.erase(fd) != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   }
 
-  TimerId after(std::uint64_t delay_ns, TimerHandler handler) override {
-    const TimerId id = ++next_timer_;
-    const std::uint64_t due_ns = base::monotonic_ns() + delay_ns;
-    timers_.emplace(std::pair{due_ns, id}, std::move(handler));
-    due_of_.emplace(id, due_ns);
-    return id;
-  }
-
-  void cancel(TimerId timer) override {
-    const auto at = due_of_.find(timer);
-    if (at == due_of_.end()) return;
-    timers_.erase({at->second, timer});
-    due_of_.erase(at);
-  }
-
-  void run() override {
-    // Acquire; partner: the release in stop().
-    while (!stopped_.load(std::memory_order_acquire)) {
-      epoll_event events[kEventsAtOnce];
-      const int count = ::epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms());
-      for (int at = 0; at < count; ++at) handle(events[at]);
-      run_timers();
-    }
-  }
-
-  void stop() override {
-    stopped_.store(true, std::memory_order_release);
-    wake();
-  }
-
-  void wake() override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t wrote = ::write(bell_.get(), &one, sizeof one);
-  }
-
-  void set_wake_handler(TimerHandler handler) override { wake_handler_ = std::move(handler); }
   std::string name() const override { return "epoll"; }
-
-  base::Result<void> watch_bell() {
-    return watch(bell_.get(), kReadable, [this](std::uint32_t) {
-      std::uint64_t count = 0;
-      [[maybe_unused]] const ssize_t got = ::read(bell_.get(), &count, sizeof count);
-      if (wake_handler_) wake_handler_();
-    });
-  }
 
  private:
   struct Watched {
@@ -114,13 +74,24 @@ class EpollReactor final : public Reactor {
     std::shared_ptr<Handler> handler;
   };
 
+  EpollReactor(base::Fd epoll, base::Fd bell)
+      : ReactorBase(std::move(bell)), epoll_(std::move(epoll)) {}
+
+  static std::uint64_t tag(std::uint32_t serial, int fd) {
+    return (static_cast<std::uint64_t>(serial) << 32) | static_cast<std::uint32_t>(fd);
+  }
+
   int timeout_ms() const {
-    if (timers_.empty()) return -1;
-    const std::uint64_t due_ns = timers_.begin()->first.first;
-    const std::uint64_t now_ns = base::monotonic_ns();
-    if (due_ns <= now_ns) return 0;
-    const std::uint64_t wait_ms = (due_ns - now_ns + 999'999) / 1'000'000;  // up: never too early
+    const auto wait = wait_ns();
+    if (!wait) return -1;
+    const std::uint64_t wait_ms = (*wait + kMillisecondNs - 1) / kMillisecondNs;  // never too early
     return wait_ms > INT_MAX ? INT_MAX : static_cast<int>(wait_ms);
+  }
+
+  void handle_events() override {
+    epoll_event events[kEventsAtOnce];
+    const int count = ::epoll_wait(epoll_.get(), events, kEventsAtOnce, timeout_ms());
+    for (int at = 0; at < count; ++at) handle(events[at]);
   }
 
   void handle(const epoll_event& event) {
@@ -132,38 +103,13 @@ class EpollReactor final : public Reactor {
     (*handler)(from_epoll(event.events));
   }
 
-  void run_timers() {
-    const std::uint64_t now_ns = base::monotonic_ns();
-    while (!timers_.empty() && timers_.begin()->first.first <= now_ns) {
-      const auto first = timers_.begin();
-      const TimerHandler handler = std::move(first->second);
-      due_of_.erase(first->first.second);
-      timers_.erase(first);
-      handler();
-    }
-  }
-
   base::Fd epoll_;
-  base::Fd bell_;
   std::unordered_map<int, Watched> watched_;
-  std::map<std::pair<std::uint64_t, TimerId>, TimerHandler> timers_;
-  std::unordered_map<TimerId, std::uint64_t> due_of_;
-  TimerHandler wake_handler_;
   std::uint32_t next_serial_ = 0;
-  TimerId next_timer_ = 0;
-  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace
 
-base::Result<std::unique_ptr<Reactor>> make_epoll_reactor() {
-  base::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return base::errno_error("epoll_create1");
-  base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!bell.valid()) return base::errno_error("eventfd");
-  auto reactor = std::make_unique<EpollReactor>(std::move(epoll), std::move(bell));
-  if (auto watched = reactor->watch_bell(); !watched) return watched.error();
-  return std::unique_ptr<Reactor>(std::move(reactor));
-}
+base::Result<std::unique_ptr<Reactor>> make_epoll_reactor() { return EpollReactor::make(); }
 
 }  // namespace pickd::net

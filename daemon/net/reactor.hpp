@@ -27,7 +27,9 @@ class Reactor {
 
   virtual ~Reactor() = default;
 
-  // Level-triggered. The descriptor stays the caller's and must be unwatched before it is closed.
+  // Level-triggered. The descriptor stays the caller's and must be unwatched before it is closed;
+  // when unwatch() has returned, the reactor holds nothing that keeps the file behind it open.
+  // -EEXIST: watched already; -EBADF: no descriptor; -EPERM: a file, which is always ready.
   virtual base::Result<void> watch(int fd, std::uint32_t interest, Handler handler) = 0;
   virtual base::Result<void> change(int fd, std::uint32_t interest) = 0;
   virtual void unwatch(int fd) = 0;
@@ -46,7 +48,12 @@ class Reactor {
   virtual std::string name() const = 0;
 };
 
-// Makes a reactor over epoll.
+// make_reactor.hpp chooses between these.
 base::Result<std::unique_ptr<Reactor>> make_epoll_reactor();
+
+// Fails, with the reason, where the kernel or a sandbox does not let io_uring be set up or used.
+// `entries`: length of the submission queue, a power of two; a full one is submitted and goes on.
+inline constexpr unsigned kIoUringEntries = 256;
+base::Result<std::unique_ptr<Reactor>> make_io_uring_reactor(unsigned entries = kIoUringEntries);
 
 }  // namespace pickd::net

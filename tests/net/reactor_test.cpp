@@ -1,66 +1,18 @@
-// The conformance suite of the reactor: every implementation must pass it.
-#include "daemon/net/reactor.hpp"
-
-#include <fcntl.h>
-#include <gtest/gtest.h>
+// The conformance suite of the reactor, first part: readiness, removal, timers, wakes.
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 #include <vector>
 
 #include "daemon/base/clock.hpp"
-#include "daemon/base/fd.hpp"
+#include "tests/net/reactor_suite.hpp"
 
 namespace pickd::net {
 namespace {
 
-struct Maker {
-  const char* name;
-  base::Result<std::unique_ptr<Reactor>> (*make)();
-};
-
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) throw std::runtime_error("pipe");
-    out = base::Fd(ends[0]);
-    in = base::Fd(ends[1]);
-  }
-  void write() const { ASSERT_EQ(::write(in.get(), "x", 1), 1); }
-  bool read() const {
-    char byte;
-    return ::read(out.get(), &byte, 1) == 1;
-  }
-  base::Fd out;
-  base::Fd in;
-};
-
-class ReactorConformance : public ::testing::TestWithParam<Maker> {
- protected:
-  ReactorConformance() {
-    auto made = GetParam().make();
-    if (!made) throw std::runtime_error(made.error().text);
-    reactor_ = std::move(*made);
-  }
-  void watch(int fd, std::uint32_t interest, Reactor::Handler handler) {
-    const auto watched = reactor_->watch(fd, interest, std::move(handler));
-    ASSERT_TRUE(watched.ok()) << watched.error().text;
-  }
-  // Runs until nothing is ready any more: a timer of no delay stops it a few turns later.
-  void run_for_turns(int turns) {
-    if (turns == 0) {
-      reactor_->stop();
-      return;
-    }
-    reactor_->after(0, [this, turns] { run_for_turns(turns - 1); });
-  }
-  void run_a_while() {
-    run_for_turns(10);
-    reactor_->run();
-  }
-  std::unique_ptr<Reactor> reactor_;
-};
+class ReactorConformance : public ReactorSuite {};
 
 TEST_P(ReactorConformance, HasAName) { EXPECT_EQ(reactor_->name(), GetParam().name); }
 
@@ -357,9 +309,7 @@ TEST_P(ReactorConformance, StopsWhenAnotherThreadSaysSo) {
   other.join();
 }
 
-const Maker kMakers[] = {{"epoll", make_epoll_reactor}};
-INSTANTIATE_TEST_SUITE_P(Each, ReactorConformance, ::testing::ValuesIn(kMakers),
-                         [](const auto& param) { return std::string(param.param.name); });
+PICKD_EACH_REACTOR(ReactorConformance);
 
 }  // namespace
 }  // namespace pickd::net

@@ -49,7 +49,7 @@ bool eventually(const std::function<bool()>& condition) {
 // ---- The daemon ---------------------------------------------------------------------------------
 
 Daemon::Daemon(const Settings& settings)
-    : directory_(make_directory()), arguments_(settings.arguments) {
+    : directory_(make_directory()), arguments_(settings.arguments), runner_(settings.runner) {
   std::ofstream file(config());
   file << "listen:\n  socket: " << socket() << '\n';
   for (const std::string& line : settings.listen) file << "  " << line << '\n';
@@ -75,7 +75,9 @@ void Daemon::start() {
   control_.reset();
   const std::string error_file = directory() + "/log";
   std::filesystem::remove(error_file);  // so that the word of a former life is not taken for this
-  std::vector<std::string> arguments = {binary("pickd"), "--config", config()};
+  std::vector<std::string> arguments = runner_;
+  if (!arguments.empty()) arguments.front() = binary(arguments.front());
+  arguments.insert(arguments.end(), {binary("pickd"), "--config", config()});
   arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
   auto child = tools::Child::start(arguments, {true, error_file});
   ASSERT_TRUE(child.ok()) << child.error().text;

@@ -36,6 +36,7 @@ struct Settings {
   std::string rest = "";
   std::size_t endpoints = 4;  // e0..eN-1 at 10.0.0.N:8000, of any model
   std::vector<std::string> arguments = {};
+  std::vector<std::string> runner = {};  // a program of this build that runs the daemon
 };
 
 struct EndpointView {
@@ -87,6 +88,7 @@ class Daemon {
 
   tools::TempDir directory_;
   std::vector<std::string> arguments_;
+  std::vector<std::string> runner_;
   tools::Child child_;
   std::unique_ptr<tools::ControlClient> control_;
 };

@@ -11,6 +11,11 @@ namespace pickd::ctl {
 
 namespace {
 
+// Absent from a daemon that is older than the field.
+std::string why_not_io_uring(const fb::StatusAnswer& status) {
+  return status.reactor_why() == nullptr ? "" : status.reactor_why()->str();
+}
+
 void print_json(const fb::StatusAnswer& status) {
   nlohmann::ordered_json out;
   out["version"] = status.version()->str();
@@ -20,6 +25,7 @@ void print_json(const fb::StatusAnswer& status) {
   out["daemon_epoch"] = status.daemon_epoch();
   out["instance"] = status.instance();
   out["reactor"] = status.reactor()->str();
+  out["reactor_why"] = why_not_io_uring(status);
   out["profile"] = status.profile()->str();
   out["state_bytes"] = status.state_bytes();
   out["block_tokens"] = status.block_tokens();
@@ -48,6 +54,8 @@ void print_text(const fb::StatusAnswer& status) {
   std::printf("clients      %u, %u channels, %u worker%s, reactor %s\n", status.clients(),
               status.channels(), status.workers(), status.workers() == 1 ? "" : "s",
               status.reactor()->c_str());
+  if (const std::string why = why_not_io_uring(status); !why.empty())
+    std::printf("             no io_uring: %s\n", why.c_str());
   const double load = status.prefix_words() == 0
                           ? 0
                           : 100.0 * static_cast<double>(status.prefix_live()) /
