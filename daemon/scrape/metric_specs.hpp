@@ -5,6 +5,7 @@
 //   name{label=value,other="v"}  only series that carry these
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,8 +24,8 @@ enum class Field : std::uint8_t {
   kBlockTokens,  // the same as values
   kBlocks,
   kAdapters,  // labels max_lora, running_lora_adapters, waiting_lora_adapters; value: a stamp
-  kProcessStart,
   kProgress,  // counters that only a restart sets back
+  kProcessStart,
   kCount
 };
 
@@ -33,12 +34,13 @@ struct MetricSpec {
   std::vector<std::pair<std::string, std::string>> labels;  // that a series must carry
 };
 
-// Reads the grammar above. Errors say what is wrong and where.
+// Reads the grammar above. Errors say what is wrong.
 base::Result<MetricSpec> parse_metric_spec(std::string_view text);
 
-// What the configuration says of one engine; empty: as built in.
+// What the configuration says of one engine; empty: as built in. Where a field is set, it is the
+// only spec of the field, and the built-in ones of that field are not looked at.
 struct EngineOverride {
-  std::string name;
+  std::string name;  // a built-in engine, or a new one
   std::string waiting;
   std::string running;
   std::string kv_use;
@@ -52,32 +54,83 @@ struct EngineOverride {
 
 class MetricSpecs {
  public:
+  static constexpr std::size_t kEnginesMax = 32;
+  static constexpr std::uint16_t kAnyEngine = 0xFFFF;
+
   // The built-in table.
   MetricSpecs();
   // The table with changes. Errors name the engine and the field.
   static base::Result<MetricSpecs> make(const std::vector<EngineOverride>& overrides);
 
-  bool knows(std::string_view engine) const;
-  std::vector<std::string_view> engines() const;
+  // The engine's place in engines(), or kAnyEngine when there is none of this name or alias.
+  std::uint16_t find_engine(std::string_view name) const;
 
-  // One metric that means something for one engine.
+  struct Engine {
+    std::string name;
+    std::string block_tokens_label;
+    std::string blocks_label;
+    std::vector<std::string> aliases;
+  };
+  const std::vector<Engine>& engines() const { return engines_; }
+
+  // One metric that means something for one engine (kAnyEngine: for all).
   struct Entry {
     std::uint16_t engine;
     Field field;
-    std::uint8_t rank;  // 0: preferred; others only where it is absent
+    std::uint8_t order;  // 0: preferred; others only where it is absent
     MetricSpec spec;
   };
-  struct Engine {
-    std::string name;
-    std::string block_tokens_label = "block_size";
-    std::string blocks_label = "num_gpu_blocks";
-  };
   const std::vector<Entry>& entries() const { return entries_; }
-  const std::vector<Engine>& engine_list() const { return engines_; }
+
+  // The entries of one metric name, as places in entries(); kNone: nobody asks for it. Fast: called
+  // for every line of a page.
+  static constexpr std::uint16_t kNone = 0xFFFF;
+  std::uint16_t find_name(std::string_view name) const {
+    const std::uint16_t* slot = &slots_[hash(name)];
+    while (*slot != kNone && names_[*slot].text != name) ++slot;
+    return *slot;
+  }
+  const std::vector<std::uint16_t>& entries_of(std::uint16_t name) const {
+    return names_[name].entries;
+  }
+
+  // The labels that any spec reads or matches, each once, the common ones first.
+  const std::vector<std::string>& labels() const { return labels_; }
 
  private:
+  struct Name {
+    std::string text;
+    std::vector<std::uint16_t> entries;
+  };
+  static constexpr std::size_t kSlotBits = 10;
+
+  // By size and last bytes: the names of a page begin alike and end differently.
+  static std::size_t hash(std::string_view name);
+  void build();
+  void add(std::uint16_t engine, Field field, std::uint8_t order, MetricSpec spec);
+  base::Result<void> override_engine(const EngineOverride& change);
+
   std::vector<Engine> engines_;
   std::vector<Entry> entries_;
+  std::vector<Name> names_;
+  std::vector<std::string> labels_;
+  std::vector<std::uint16_t> slots_;  // open addressing, with room behind for the last chain
+};
+
+// Labels with a meaning of their own, at these places of labels().
+enum class KnownLabel : std::uint8_t {
+  kEngineRank,  // "engine"
+  kDpRank,      // "dp_rank"
+  kModelName,   // "model_name"
+  kModel,       // "model"
+  kTpRank,      // "tp_rank" and the next two: parts of one rank, which report the same
+  kPpRank,      // "pp_rank"
+  kEpRank,      // "moe_ep_rank"
+  kPriority,    // "priority": series of one priority beside that of all
+  kMaxLora,
+  kRunningLora,
+  kWaitingLora,
+  kCount
 };
 
 }  // namespace pickd::scrape

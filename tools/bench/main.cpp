@@ -19,6 +19,8 @@ int main(int argc, char** argv) {
       "pick", "Round trip of a pick against a bare ring of the same record size"));
   pickd::bench::add_store(*app.add_subcommand(
       "store", "The prefix table on a trace, beside three reference structures"));
+  pickd::bench::add_metrics(
+      *app.add_subcommand("metrics", "How fast metrics pages of engines are read, beside memchr"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
