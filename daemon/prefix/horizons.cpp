@@ -24,6 +24,16 @@ constexpr std::int64_t kMarkerTicksMin = 4096;
 // kills nothing that lives, so it follows once it is this old.
 constexpr std::uint32_t kFloorAgeTicks = 1U << 18;
 
+constexpr std::int64_t kLeapTicks = 1 << 14;
+
+// Confirmed words are restamped at half a wrap; behind that their horizon follows, early enough
+// that a daemon may be away for a while and not find it a wrap away.
+constexpr std::int64_t kConfirmedTicksMax = 3LL << (abi::kStampBits - 2);
+constexpr std::int64_t kAwayTicksMax = 3600 * 20;
+static_assert(kRestampAgeTicks + kRestampGridTicks + kAwayTicksMax + 2 * kLeapTicks <
+              kConfirmedTicksMax);
+static_assert(kConfirmedTicksMax + kAwayTicksMax < abi::kStampMask - abi::kAheadTicks);
+
 // What is kept of a capacity: counts inside a bucket that a cut divides are estimates, hence 0.2 %
 // less.
 double capacity_kept(std::uint64_t capacity) {
@@ -62,8 +72,20 @@ std::int64_t Horizons::counted_from(abi::LifeWord life) const {
   return life.horizon() == life.floor() ? horizon - horizon % kWidestBucketTicks : horizon;
 }
 
+// A clock that leapt (the machine slept) is followed in steps: a horizon that grew too old between
+// two calls would be taken for one of the future, and hide what lives. Before the first call there
+// was nobody to leap.
 void Horizons::advance(std::uint64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end) {
-  now_ = static_cast<std::int64_t>(now_tick);
+  const auto now = static_cast<std::int64_t>(now_tick);
+  constexpr std::int64_t kWrap = std::int64_t{1} << abi::kStampBits;
+  // Whole wraps change nothing in how stamps are read; in the last ones all of them get old.
+  if (now_ != 0 && now - now_ > 2 * kWrap) now_ += ((now - now_) / kWrap - 1) * kWrap;
+  while (now_ != 0 && now - now_ > kLeapTicks) advance_to(now_ + kLeapTicks, ttl_ticks, ids_end);
+  advance_to(now, ttl_ticks, ids_end);
+}
+
+void Horizons::advance_to(std::int64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end) {
+  now_ = now_tick;
   ttl_ = static_cast<std::int64_t>(ttl_ticks == 0 || ttl_ticks > kTtlTicksMax ? kTtlTicksMax
                                                                               : ttl_ticks);
   if (ids_end == 0 || ids_end > parts_.endpoint_ids) ids_end = parts_.endpoint_ids;
@@ -216,8 +238,7 @@ void Horizons::raise(std::uint32_t endpoint) {
       horizon = stamp(tick);
       rule = by;
     };
-    consider(now_ - (confirmed ? static_cast<std::int64_t>(kTtlTicksMax) : ttl_),
-             HorizonRule::kTtl);
+    consider(now_ - (confirmed ? kConfirmedTicksMax : ttl_), HorizonRule::kTtl);
     if (!confirmed) consider(entry.capacity_cut, HorizonRule::kCapacity);
     consider(global_cut_, HorizonRule::kGlobal);
     const bool floor_is_old = abi::stamp_age(old.floor(), now) > kFloorAgeTicks;

@@ -74,6 +74,7 @@ class Horizons {
     bool fresh = false;  // counted once; `live` is a bound from then on
   };
 
+  void advance_to(std::int64_t now_tick, std::uint64_t ttl_ticks, std::uint32_t ids_end);
   double look_at(std::uint32_t endpoint);
   double count(std::uint32_t endpoint);
   void cut_globally(std::uint32_t ids_end);

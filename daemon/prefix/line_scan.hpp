@@ -12,6 +12,9 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #define PICKD_INLINE inline __attribute__((always_inline))
 
@@ -59,25 +62,32 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   return {bits_of(_mm_set1_epi32(static_cast<int>(tag))), bits_of(_mm_setzero_si128())};
 }
 
-// Words of a line that are not zero: word i is bit 2 * i.
-PICKD_INLINE std::uint32_t occupied_words(WordRef line) {
+// The words of a line that are zero, as lanes of sixteen bits.
+PICKD_INLINE __m128i empty_words(WordRef line) {
   const auto* from = reinterpret_cast<const __m128i*>(line);
-  const __m128i zero = _mm_setzero_si128();
-  const auto halves_zero = [from, zero](int at) {
-    return _mm_cmpeq_epi32(_mm_load_si128(from + at), zero);
+  // Sixteen bits for each half of a word; a word is zero when both of its are set.
+  const auto four = [from](int at) {
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i halves = _mm_packs_epi32(_mm_cmpeq_epi32(_mm_load_si128(from + at), zero),
+                                           _mm_cmpeq_epi32(_mm_load_si128(from + at + 1), zero));
+    return _mm_cmpeq_epi32(halves, _mm_set1_epi32(-1));
   };
-  const __m128i low = _mm_packs_epi32(halves_zero(0), halves_zero(1));
-  const __m128i high = _mm_packs_epi32(halves_zero(2), halves_zero(3));
-  const auto zeros = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
-  return ~(zeros & (zeros >> 1)) & 0x5555;
+  return _mm_packs_epi32(four(0), four(2));
+}
+
+// Words of two lines that follow each other that are not zero: word i is bit i.
+PICKD_INLINE std::uint32_t occupied_words(WordRef lines) {
+  const __m128i empty =
+      _mm_packs_epi16(empty_words(lines), empty_words(lines + abi::kWordsPerLine));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(empty)) ^ 0xFFFF;
 }
 
 #else
 
-PICKD_INLINE std::uint32_t occupied_words(WordRef line) {
+PICKD_INLINE std::uint32_t occupied_words(WordRef lines) {
   std::uint32_t occupied = 0;
-  for (std::uint32_t i = 0; i < abi::kWordsPerLine; ++i) {
-    occupied |= static_cast<std::uint32_t>(line[i].load(std::memory_order_relaxed) != 0) << (2 * i);
+  for (std::uint32_t i = 0; i < 2 * abi::kWordsPerLine; ++i) {
+    occupied |= static_cast<std::uint32_t>(lines[i].load(std::memory_order_relaxed) != 0) << i;
   }
   return occupied;
 }
@@ -94,6 +104,34 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   return scan;
 }
 
+#endif
+
+// Two words at an even place of a line become empty in one locked operation, if both are still what
+// was read: half the price of clearing each. Others may change either of them by operations on
+// eight bytes meanwhile; x86 orders locked operations of any size on one line.
+#if defined(__x86_64__) && !defined(PICKD_TSAN)
+inline bool can_clear_pairs() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_CMPXCHG16B) != 0;
+}
+PICKD_INLINE bool clear_pair(WordRef pair, abi::PrefixWord first, abi::PrefixWord second) {
+  using Sixteen = unsigned char[16];
+  bool done = false;
+  std::uint64_t low = first.bits;
+  std::uint64_t high = second.bits;
+  asm volatile("lock cmpxchg16b %[pair]"
+               : "=@ccz"(done), [pair] "+m"(*reinterpret_cast<Sixteen*>(pair)), "+a"(low),
+                 "+d"(high)
+               : "b"(std::uint64_t{0}), "c"(std::uint64_t{0})
+               : "memory");
+  return done;
+}
+#else
+inline bool can_clear_pairs() { return false; }
+PICKD_INLINE bool clear_pair(WordRef, abi::PrefixWord, abi::PrefixWord) { return false; }
 #endif
 
 // Relaxed: a word is complete in itself, nothing else is published through it.

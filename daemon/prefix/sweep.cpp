@@ -17,6 +17,10 @@ constexpr double kScarceLoad = 0.65;
 constexpr std::uint32_t kKindBits = 12;
 static_assert(1U << kKindBits == abi::kEndpointIdsMax);
 constexpr std::size_t kKinds = 2 * std::size_t{abi::kEndpointIdsMax};
+constexpr std::uint32_t kBatchLines = 8;  // their words are the bits of one number
+static_assert(kBatchLines * abi::kWordsPerLine == 64);
+constexpr std::uint64_t kFirstOfPairs = 0x5555555555555555;
+
 constexpr std::uint32_t kNeverLives = abi::kStampMask + 1;  // words of endpoints that do not exist
 
 }  // namespace
@@ -28,6 +32,7 @@ Sweep::Sweep(const TableParts& parts, Ages& ages, Horizons& horizons)
       limits_(kKinds, kNeverLives),
       kinds_(kKinds, nullptr),
       needs_forward_(kKinds, 0),
+      clears_pairs_(can_clear_pairs()),
       live_(abi::kEndpointIdsMax) {
   std::fill(needs_forward_.begin() + abi::kEndpointIdsMax, needs_forward_.end(), 1);
 }
@@ -44,9 +49,17 @@ SweepOutcome Sweep::slice(std::uint64_t now_tick, std::uint64_t lines) {
   outcome_ = {};
   read_horizons();
   lines = std::min(lines, parts_.lines);
-  for (std::uint64_t left = lines; left != 0; --left) {
-    sweep_line(parts_.words + next_line_ * abi::kWordsPerLine);
-    ++next_line_;
+  for (std::uint64_t left = lines; left != 0;) {
+    WordRef at = parts_.words + next_line_ * abi::kWordsPerLine;
+    std::uint64_t swept = kBatchLines;
+    if (std::min(left, parts_.lines - next_line_) >= kBatchLines) {
+      sweep_batch(at);
+    } else {
+      swept = 1;
+      sweep_line(at);
+    }
+    left -= swept;
+    next_line_ += swept;
     if (next_line_ % 64 == 0) ages_.set_swept_lines(next_line_);
     if (next_line_ == parts_.lines) {
       next_line_ = 0;
@@ -80,18 +93,40 @@ void Sweep::read_horizons() {
   needs_forward_[abi::kMarkerEndpoint] = horizons_.confirmed_words();
 }
 
-PICKD_INLINE void Sweep::sweep_line(std::atomic<std::uint64_t>* line) {
-  for (std::uint32_t rest = occupied_words(line); rest != 0; rest &= rest - 1) {
-    std::atomic<std::uint64_t>& at = line[std::countr_zero(rest) / 2];
-    abi::PrefixWord word{at.load(std::memory_order_relaxed)};
+// What is left of a slice or of the table.
+__attribute__((noinline)) void Sweep::sweep_line(std::atomic<std::uint64_t>* line) {
+  std::uint64_t occupied = 0;
+  for (std::uint32_t at = 0; at < abi::kWordsPerLine; ++at) {
+    occupied |= std::uint64_t{line[at].load(std::memory_order_relaxed) != 0} << at;
+  }
+  sweep_words(line, occupied);
+}
+
+// Eight lines at once: a loop over the words of one line ends where nobody can guess, and the wrong
+// guess costs more than all the rest.
+PICKD_INLINE void Sweep::sweep_batch(std::atomic<std::uint64_t>* lines) {
+  std::uint64_t occupied = 0;
+  for (std::uint32_t first = 0; first < 64; first += kWordsPerPlace) {
+    occupied |= std::uint64_t{occupied_words(lines + first)} << first;
+  }
+  sweep_words(lines, occupied);
+}
+
+PICKD_INLINE void Sweep::sweep_words(std::atomic<std::uint64_t>* lines, std::uint64_t occupied) {
+  abi::PrefixWord words[64];
+  std::uint64_t dead = 0;
+  for (; occupied != 0; occupied &= occupied - 1) {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(occupied));
+    abi::PrefixWord word{lines[at].load(std::memory_order_relaxed)};
+    words[at] = word;
     const std::uint32_t kind =
         word.endpoint() |
         (static_cast<std::uint32_t>(word.tier() != abi::Tier::kAssumed) << kKindBits);
     if (((word.stamp() - oldest_) & abi::kStampMask) < limits_[kind]) {
-      clear(at, word);
+      dead |= occupied & -occupied;
       continue;
     }
-    if (needs_forward_[kind] != 0) word = bring_forward(at, word);
+    if (needs_forward_[kind] != 0) word = bring_forward(lines[at], word);
     EndpointAges*& ages = kinds_[kind];
     if (ages == nullptr) {
       ages = &ages_.make(word.endpoint(), kind >= abi::kEndpointIdsMax, now_tick_);
@@ -100,16 +135,33 @@ PICKD_INLINE void Sweep::sweep_line(std::atomic<std::uint64_t>* line) {
     oldest_age_ = std::max(oldest_age_, age);
     ages->saw(word.stamp(), age);
   }
+  if (dead != 0) clear(lines, words, dead);
 }
 
-PICKD_INLINE void Sweep::clear(std::atomic<std::uint64_t>& at, abi::PrefixWord word) {
-  // Relaxed: an empty word publishes nothing. Lost against a stamper: then it lives again, and only
-  // this pass's counts miss it.
-  PICKD_STEP("sweep: before a dead word is cleared");
-  if (!at.compare_exchange_strong(word.bits, 0, std::memory_order_relaxed)) return;
-  PICKD_STEP("sweep: cleared");
-  ++outcome_.cleared;
-  ++running_.dead;
+// Relaxed: an empty word publishes nothing. Lost against a stamper: then it lives again, and only
+// this pass's counts miss it.
+PICKD_INLINE void Sweep::clear(std::atomic<std::uint64_t>* lines, const abi::PrefixWord* words,
+                               std::uint64_t dead) {
+  std::uint64_t cleared = 0;
+  const std::uint64_t pairs = clears_pairs_ ? dead & (dead >> 1) & kFirstOfPairs : 0;
+  for (std::uint64_t rest = pairs; rest != 0; rest &= rest - 1) {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
+    PICKD_STEP("sweep: before two dead words are cleared");
+    if (!clear_pair(lines + at, words[at], words[at + 1])) continue;
+    PICKD_STEP("sweep: cleared two");
+    cleared += 2;
+    dead ^= std::uint64_t{3} << at;
+  }
+  for (; dead != 0; dead &= dead - 1) {
+    const auto at = static_cast<std::uint32_t>(std::countr_zero(dead));
+    std::uint64_t expected = words[at].bits;
+    PICKD_STEP("sweep: before a dead word is cleared");
+    if (!lines[at].compare_exchange_strong(expected, 0, std::memory_order_relaxed)) continue;
+    PICKD_STEP("sweep: cleared");
+    ++cleared;
+  }
+  outcome_.cleared += cleared;
+  running_.dead += cleared;
 }
 
 // Confirmed words, and the markers that may stand for them, have no TTL: they are restamped before

@@ -55,7 +55,9 @@ class Sweep {
  private:
   void read_horizons();
   void sweep_line(std::atomic<std::uint64_t>* line);
-  void clear(std::atomic<std::uint64_t>& at, abi::PrefixWord word);
+  void sweep_batch(std::atomic<std::uint64_t>* lines);
+  void sweep_words(std::atomic<std::uint64_t>* lines, std::uint64_t occupied);
+  void clear(std::atomic<std::uint64_t>* lines, const abi::PrefixWord* words, std::uint64_t dead);
   abi::PrefixWord bring_forward(std::atomic<std::uint64_t>& at, abi::PrefixWord word);
   void end_pass();
 
@@ -72,6 +74,7 @@ class Sweep {
   std::vector<std::uint8_t> needs_forward_;  // 1: words of the kind outlive the wrap
   std::uint32_t oldest_age_ = 0;
   SweepOutcome outcome_;
+  bool clears_pairs_;
 
   std::vector<std::uint64_t> live_;  // by endpoint, of the last pass
   SweepTotals running_;

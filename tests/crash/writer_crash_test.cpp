@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "daemon/prefix/line_scan.hpp"
 #include "tests/crash/killed_process.hpp"
 #include "tests/crash/store.hpp"
 #include "tests/state/temporary_directory.hpp"
@@ -117,6 +118,9 @@ class WriterCrash : public state::test::InADirectory, public testing::WithParamI
           "horizons: before one is raised", "horizons: before the global one", "sweep: cleared",
           "sweep: brought forward", "sweep: counts of an endpoint", "reset: half"}) {
       EXPECT_TRUE(steps_.contains(kind)) << kind << " was never reached";
+    }
+    if (prefix::can_clear_pairs()) {
+      EXPECT_TRUE(steps_.contains("sweep: cleared two"));
     }
     if (GetParam().full) {
       EXPECT_TRUE(steps_.contains("replace: after"));

@@ -274,6 +274,32 @@ TEST(Horizons, KeepConfirmedWordsAndTheirMarkersForeverByRestamping) {
   EXPECT_EQ(t.census().occupied, 30U * 31U);
 }
 
+// A machine that slept for an hour when the horizons were as old as they get.
+TEST(Horizons, FollowAClockThatLeapsByAnHour) {
+  for (const bool restarted : {false, true}) {
+    TestTable t({.endpoint_ids = 4});
+    const auto keys = chain(1, 12);
+    const std::uint64_t begin = t.now;
+    while (t.now < begin + kTtlTicksMax) {
+      t.stamp(keys, 2, abi::Tier::kGpu);
+      t.advance_to(t.now + 4000);
+      t.sweep_all();
+    }
+    const std::uint64_t woken = t.now + 70'000;
+    if (restarted) {
+      t.now = woken;
+      Ages ages(4);
+      Horizons horizons(t.parts(), ages);
+      horizons.advance(t.now, 0);
+    } else {
+      t.advance_to(woken);
+    }
+    EXPECT_EQ(t.match_one(keys, 2), 12U) << (restarted ? "the next daemon" : "the same daemon");
+    const abi::LifeWord sure{t.record(2).confirmed_life.load()};
+    EXPECT_GT(abi::stamp_age(sure.horizon(), t.stamp_now()), 70'000U) << "of the past";
+  }
+}
+
 TEST(Horizons, LetAFloorOfLongAgoFollow) {
   TestTable t({.endpoint_ids = 4, .ttl_ticks = 1000});
   t.now += 50;
