@@ -72,6 +72,43 @@ struct LogConfig {
   bool operator==(const LogConfig&) const = default;
 };
 
+// Metrics of one engine that differ from what is built in; empty: as built in.
+struct EngineMetricsConfig {
+  std::string name;
+  std::string waiting;  // a metric, with labels where it needs some: name{label="value"}
+  std::string running;
+  std::string kv_use;
+  std::string adapters;
+  std::string cache_info;
+  std::string block_tokens_label;  // of cache_info
+  std::string blocks_label;        // of cache_info
+  std::string block_tokens;
+  std::string blocks;
+  Place place;
+
+  bool operator==(const EngineMetricsConfig&) const = default;
+};
+
+struct ScrapeConfig {
+  bool enabled = false;
+  std::uint64_t interval_ms = 0;
+  std::uint64_t connect_timeout_ms = 0;
+  std::uint64_t timeout_ms = 0;
+  std::uint64_t stale_ms = 0;  // 0: two intervals, at least 2 s
+  std::uint64_t page_bytes_max = 0;
+  std::string path;         // empty: no metrics are read
+  std::string health_path;  // empty: the metrics page alone says that an engine lives
+  bool tls = false;
+  std::string tls_ca_file;
+  std::string tls_server_name;
+  bool tls_skip_verify = false;
+  std::string bearer_token_file;
+  std::string engine;                        // for endpoints that name none; empty: detected
+  std::vector<EngineMetricsConfig> engines;  // of `scrape.engines`
+
+  bool operator==(const ScrapeConfig&) const = default;
+};
+
 // Values as in pickd_role of pickd.h and Endpoint.role of pickd.fbs.
 enum class Role : std::uint8_t { kBoth = 0, kDecode = 1, kPrefill = 2, kEncode = 3 };
 
@@ -142,6 +179,7 @@ struct Config {
   StateConfig state;
   WorkersConfig workers;
   ReservationsConfig reservations;
+  ScrapeConfig scrape;
   LogConfig log;
   SchedulingConfig scheduling;
   std::vector<EndpointConfig>

@@ -11,12 +11,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "PICKD_";
 constexpr const char* kSchedulingFileKey = "schedulingConfigFile";
+constexpr const char* kEnginesKey = "engines";
 constexpr const char* kProfileKey = "scheduling.profile";
 
 // Sections of the file that this version does not read yet, with what it does instead.
 const std::vector<std::pair<std::string, std::string>> kLaterSections = {
-    {"scrape",
-     "this version does not scrape; load comes from its own counts and from endpoint updates"},
     {"latency", "this version does not predict latency"},
     {"admin", "this version has no HTTP port; ask over the control socket with pickctl"},
 };
@@ -102,11 +101,14 @@ class Loader {
       return errors_.add(section.place, section.key, "must be a map of settings (`key: value`)");
     }
     const bool scheduling = section.key == "scheduling";
+    const bool scrape = section.key == "scrape";
     for (const Entry& entry : section.value->entries) {
       const Setting* setting = find_setting(section.key + "." + entry.key);
       if (scheduling && entry.key == kSchedulingFileKey) setting = find_setting(kSchedulingFileKey);
       if (setting != nullptr) {
         apply(*setting, entry);
+      } else if (scrape && entry.key == kEnginesKey) {
+        read_engines(*entry.value, entry.place, config().scrape.engines, errors_);
       } else if (!scheduling) {
         errors_.add(entry.place, section.key + "." + shown_key(entry.key),
                     "unknown key" + hint_in(section.key, entry.key));

@@ -41,6 +41,13 @@ where they list no models themselves, its models.
 
 )";
 
+constexpr const char* kEnginesText = R"(
+`scrape.engines` is a list of engines whose metrics have other names than the built-in ones. A
+metric is a name, with the labels that a series must carry where it needs some:
+`name{label="value"}`.
+
+)";
+
 constexpr const char* kSchedulingText = R"(
 The section may instead hold an `EndpointPickerConfig`, or name a file with one.
 `scheduling.profile`, `schedulingConfigFile` and `plugins` exclude each other; with none of them the
@@ -108,6 +115,7 @@ std::string configuration_manual() {
       if (setting.section() == section.name || (scheduling && setting.section().empty()))
         out += setting_row(setting);
     }
+    if (section.name == "scrape") out += kEnginesText + item_table(engine_keys());
     if (scheduling) out += kSchedulingText + item_table(scheduling_keys());
   }
   out += kEndpointsText + item_table(endpoint_keys());

@@ -101,6 +101,7 @@ std::string print_config(const Loaded& loaded) {
       out += (absent ? "  # " : "  ") + setting.name() + ": " +
              (absent ? setting.absent : print_setting(setting, config)) + comment(place);
     }
+    if (section.name == "scrape") out += print_engines(config.scrape.engines);
     if (section.name == "scheduling") {
       if (!config.scheduling.file.empty()) {
         out += "  # schedulingConfigFile: " + format_text(config.scheduling.file) +

@@ -21,6 +21,7 @@ struct ItemKey {
 const std::vector<ItemKey>& endpoint_keys();
 const std::vector<ItemKey>& pool_keys();
 const std::vector<ItemKey>& scheduling_keys();
+const std::vector<ItemKey>& engine_keys();
 
 const char* role_name(Role role);
 
@@ -33,6 +34,12 @@ void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig
 // What only the whole list shows: duplicate names, more than `endpoints_max`.
 void check_endpoints(const std::vector<EndpointConfig>& endpoints, std::uint64_t endpoints_max,
                      Errors& errors);
+
+// `list`: the value of `scrape.engines`. What a metric may look like is checked by the scraper.
+void read_engines(const Node& list, const Place& place, std::vector<EngineMetricsConfig>& engines,
+                  Errors& errors);
+// As the file would say them; empty without any.
+std::string print_engines(const std::vector<EngineMetricsConfig>& engines);
 
 // An EndpointPickerConfig: the value of `scheduling:`, or (`whole_file`) a file of its own, where
 // apiVersion and kind must stand. `profile` and `schedulingConfigFile` are read by the loader and

@@ -21,6 +21,10 @@ const std::vector<Section>& sections() {
        "The state segment in shared memory: how large, how fine, and how long it remembers."},
       {"workers", "The threads that answer picks."},
       {"reservations", "Picks in flight, counted on their endpoints until they are reported done."},
+      {"scrape",
+       "Metrics pages of the engines: how loaded they are, and whether they live. Read of the "
+       "endpoints of the file and of discovery, and of those that a client gave with a metrics "
+       "URL; not with a virtual clock."},
       {"log", "The log goes to standard error, one line an event."},
       {"scheduling", "How an endpoint is chosen."},
   };
@@ -123,6 +127,40 @@ const std::vector<Setting>& settings() {
       {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min",
        {kSecondMs, 24 * kHourMs}, "",
        "A reservation that nothing is reported on for this long is released."},
+
+      {"scrape.enabled", AT(scrape.enabled), kBoolean, "true", {}, "",
+       "Without it endpoints are ready as soon as they are known, and failed requests alone say "
+       "otherwise."},
+      {"scrape.interval", AT(scrape.interval_ms), kMilliseconds, "1s", {100, 10 * 60 * kSecondMs},
+       "",
+       "Time between two pages of one engine. Its own counts carry the load in between; engines "
+       "suffer from much less."},
+      {"scrape.connect_timeout", AT(scrape.connect_timeout_ms), kMilliseconds, "1s",
+       {10, 60 * kSecondMs}, "", "Until a connection stands, look-up and TLS included."},
+      {"scrape.timeout", AT(scrape.timeout_ms), kMilliseconds, "2s", {10, 60 * kSecondMs}, "",
+       "Until the whole page is there, connecting included."},
+      {"scrape.stale", AT(scrape.stale_ms), kMilliseconds, "0ms", {1, kHourMs, true}, "",
+       "Age from which what a page said counts as unknown. 0ms: two intervals, at least 2s. Less "
+       "than two intervals is taken as two intervals, with a warning."},
+      {"scrape.page_bytes_max", AT(scrape.page_bytes_max), kInteger, "4194304",
+       {1024, 1 << 30}, "bytes", "A larger page is given up. It is never held whole."},
+      {"scrape.path", AT(scrape.path), kText, "/metrics", {0, 255}, "bytes",
+       "Path of the page at an endpoint's address; a metrics_url says its own. Empty: no pages."},
+      {"scrape.health_path", AT(scrape.health_path), kText, "", {0, 255}, "bytes",
+       "Asked before each page, or in its place where path is empty; anything but 2xx is a "
+       "failure. Empty: none."},
+      {"scrape.tls", AT(scrape.tls), kBoolean, "false", {}, "",
+       "Whether addresses without a scheme are asked over TLS."},
+      {"scrape.tls_ca_file", AT(scrape.tls_ca_file), kText, "", {0, kPathBytesMax}, "bytes",
+       "Certificates of the authorities that are believed, PEM. Empty: the system's."},
+      {"scrape.tls_server_name", AT(scrape.tls_server_name), kText, "", {0, 255}, "bytes",
+       "The name that certificates must carry. Empty: that of the address."},
+      {"scrape.tls_skip_verify", AT(scrape.tls_skip_verify), kBoolean, "false", {}, "",
+       "Take any certificate."},
+      {"scrape.bearer_token_file", AT(scrape.bearer_token_file), kText, "", {0, kPathBytesMax},
+       "bytes", "Holds the token to send; read again when it changes. Empty: none."},
+      {"scrape.engine", AT(scrape.engine), kText, "", {0, abi::kEngineBytesMax}, "bytes",
+       "Whose metrics the pages hold, for endpoints that do not say. Empty: detected."},
 
       {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
 

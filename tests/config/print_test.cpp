@@ -16,6 +16,7 @@ listen: {socket: "/tmp/a b # c", mode: 0600, admin_uids: [], allowed_uids: [1, 2
 state: {ttl: 90s, size_mib: 64, capacity_tokens: 0}
 workers: {spin: 25us, cpus: [1]}
 reservations: {max: 100}
+scrape: {interval: 250ms, path: "", engines: [{name: "own: one", waiting: 'w{a="b, c"}'}]}
 endpoints:
   - {name: "we\"ird: name", address: "h:1", role: encode,
      models: ["a, b", "null"], labels: {"k: 1": "#v"}}
@@ -89,6 +90,8 @@ TEST_F(ConfigPrint, EveryKeyOfTheManualsTablesIsRead) {
   // Wrong values on purpose: a key that is not read would be called unknown.
   EXPECT_EQ(bad("endpoints: [" + text(endpoint_keys()) + "]\n").find("unknown"), std::string::npos);
   EXPECT_EQ(bad("pools: [" + text(pool_keys()) + "]\n").find("unknown"), std::string::npos);
+  EXPECT_EQ(bad("scrape: {engines: [" + text(engine_keys()) + "]}\n").find("unknown"),
+            std::string::npos);
   EXPECT_EQ(bad("scheduling: " + text(scheduling_keys()) + "\n").find("unknown"),
             std::string::npos);
 }
