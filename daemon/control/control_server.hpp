@@ -17,6 +17,7 @@
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/message.hpp"
 #include "daemon/control/session.hpp"
+#include "daemon/endpoints/endpoint_notes.hpp"
 #include "daemon/net/reactor.hpp"
 #include "daemon/state/counters.hpp"
 
@@ -71,6 +72,7 @@ class ControlServer {
   base::Fd listener_;
   std::unique_ptr<net::Reactor> reactor_;
   std::string why_not_io_uring_;
+  endpoints::EndpointNotes notes_;
   std::unique_ptr<EngineRoom> room_;
   std::unique_ptr<state::Counters> counters_;
   std::unordered_map<std::uint64_t, Session> sessions_;

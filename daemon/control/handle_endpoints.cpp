@@ -55,6 +55,7 @@ const char* name_of(fb::EndpointOp op) { return fb::EnumNameEndpointOp(op); }
 flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder& builder,
                                                   const endpoints::TopologyEndpoint& endpoint,
                                                   const abi::EndpointRecord& record,
+                                                  const endpoints::EndpointNote& note,
                                                   std::uint64_t tick) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const auto models = builder.CreateVectorOfStrings(endpoint.models);
@@ -63,7 +64,15 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
   const auto address = builder.CreateString(endpoint.address);
   const auto pool = builder.CreateString(endpoint.pool);
   const auto source = builder.CreateString(endpoint.source);
-  const auto age_ticks = static_cast<std::uint32_t>(tick) - record.scrape_tick.load(kRelaxed);
+  const auto state = static_cast<abi::EndpointState>(record.state.load(kRelaxed));
+  const auto why = builder.CreateString(endpoints::why_not_ready(state, note));
+  const auto engine = builder.CreateString(endpoint.engine.empty() ? note.engine : endpoint.engine);
+  const std::uint32_t told_tick = record.scrape_tick.load(kRelaxed);
+  // The tick is also stored when somebody tells of an endpoint without a load.
+  const bool told = !note.engine.empty() || record.waiting.load(kRelaxed) != abi::kUnknown32 ||
+                    record.running.load(kRelaxed) != abi::kUnknown32 ||
+                    record.kv_use_ppm.load(kRelaxed) != abi::kUnknown32;
+  const auto age_ticks = static_cast<std::uint32_t>(tick) - told_tick;
   fb::EndpointStatusBuilder status(builder);
   status.add_id(endpoint.id);
   status.add_name(name);
@@ -71,7 +80,7 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
   status.add_pool(pool);
   status.add_source(source);
   status.add_role(static_cast<std::uint8_t>(endpoint.role));
-  status.add_state(static_cast<std::uint8_t>(record.state.load(kRelaxed)));
+  status.add_state(static_cast<std::uint8_t>(state));
   status.add_generation(endpoint.generation);
   status.add_inflight_requests(abi::CountWord{record.inflight_requests.load(kRelaxed)}.count());
   status.add_inflight_tokens(abi::CountWord{record.inflight_tokens.load(kRelaxed)}.count());
@@ -82,7 +91,12 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
   status.add_capacity_blocks(record.capacity_blocks.load(kRelaxed));
   status.add_models(models);
   status.add_adapters_active(adapters);
-  status.add_load_age_ms(age_ticks * (abi::kTickNs / 1'000'000));
+  status.add_load_told(told);
+  if (told) status.add_load_age_ms(age_ticks * (abi::kTickNs / 1'000'000));
+  status.add_why_not_ready(why);
+  status.add_scrape_failures(note.scrape_failures);
+  status.add_engine(engine);
+  status.add_rank(endpoint.rank);
   return status.Finish();
 }
 
@@ -138,7 +152,8 @@ void Handlers::ask_endpoints(ControlServer& server, Session& session, const fb::
       next = endpoint.id;
       break;
     }
-    page.push_back(status_of(reply.builder(), endpoint, records[endpoint.id], tick));
+    page.push_back(status_of(reply.builder(), endpoint, records[endpoint.id],
+                             server.notes_.note(endpoint.id, endpoint.generation), tick));
   }
   const auto list = reply.builder().CreateVector(page);
   server.send(session, reply.finish(message.number(),

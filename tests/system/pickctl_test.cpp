@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/system/support.hpp"
 
@@ -67,6 +68,71 @@ TEST(SystemPickctl, ShowsTheEndpointsInTextAndAsJson) {
   EXPECT_EQ(endpoints[8].at("source"), "file");
 }
 
+TEST(SystemPickctl, SaysWhyAnEndpointIsNotReadyAndHowOldItsLoadIs) {
+  Daemon daemon({.endpoints = 3});
+  const Client client(daemon);
+  pickd_endpoint told = PICKD_ENDPOINT_INIT;
+  told.name = "e1";
+  told.address = "10.0.0.1:8000";
+  told.waiting = 3;
+  ASSERT_EQ(pickd_endpoint_update(client.get(), &told), 0);
+  ASSERT_EQ(pickd_endpoint_drain(client.get(), "e2", 1), 0);
+
+  const Ended text = run("pickctl", {"--socket", daemon.socket(), "endpoints"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_NE(text.output.find("WHY NOT READY"), std::string::npos) << text.output;
+  EXPECT_NE(text.output.find("it drains"), std::string::npos) << text.output;
+
+  const Ended json = run("pickctl", {"--socket", daemon.socket(), "--json", "endpoints"});
+  ASSERT_EQ(json.exit_code, 0) << json.errors;
+  const auto endpoints = nlohmann::json::parse(json.output).at("endpoints");
+  EXPECT_TRUE(endpoints[0].at("load_age_ms").is_null()) << "nobody told a load";
+  EXPECT_EQ(endpoints[0].at("why_not_ready"), "");
+  EXPECT_TRUE(endpoints[1].at("load_age_ms").is_number());
+  EXPECT_NE(endpoints[2].at("why_not_ready"), "");
+  for (const auto& endpoint : endpoints) {
+    EXPECT_EQ(endpoint.at("scrape_failures"), 0);
+    EXPECT_EQ(endpoint.at("engine"), "");
+    EXPECT_TRUE(endpoint.at("rank").is_null());
+  }
+}
+
+TEST(SystemPickctl, ShowsTheEndpointsAgainAndAgain) {
+  Daemon daemon({.endpoints = 2});
+  const std::vector<std::string> common = {"--socket",   daemon.socket(), "endpoints", "--watch",
+                                           "--interval", "0.05",          "--times",   "3"};
+  const Ended text = run("pickctl", common);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 3 * 3 + 2)
+      << "three tables with empty lines between:\n"
+      << text.output;
+  std::vector<std::string> with_json = common;
+  with_json.emplace_back("--json");
+  std::istringstream lines(run("pickctl", with_json).output);
+  std::string line;
+  int objects = 0;
+  for (; std::getline(lines, line); ++objects)
+    EXPECT_EQ(nlohmann::json::parse(line).at("endpoints").size(), 2U);
+  EXPECT_EQ(objects, 3);
+}
+
+TEST(SystemPickctl, GoesOnWatchingWhenTheDaemonRestarts) {
+  Daemon daemon({.endpoints = 2});
+  tools::Child::Options piped;
+  piped.error_file = daemon.directory() + "/watch-errors";
+  auto watching = tools::Child::start({PICKD_BINARY_DIR "/bin/pickctl", "--socket", daemon.socket(),
+                                       "--json", "endpoints", "--watch", "--interval", "0.05"},
+                                      piped);
+  ASSERT_TRUE(watching.ok()) << watching.error().text;
+  ASSERT_TRUE(watching->wait_for_line("{", kGenerous).ok());
+  daemon.stop();
+  ASSERT_TRUE(tools::wait_for_text(*watching, piped.error_file, "trying again", kGenerous).ok());
+  daemon.start();
+  // What it wrote before the stop may still wait in the pipe: the new daemon's client is the proof.
+  EXPECT_TRUE(eventually([&] { return daemon.status().clients == 2; }));
+  EXPECT_TRUE(watching->running());
+}
+
 TEST(SystemPickctl, ExitsWith1WhenNobodyListens) {
   for (const char* command : {"status", "endpoints"}) {
     const Ended nobody = run("pickctl", {"--socket", "/tmp/pickd-nobody-listens-here", command});
@@ -78,8 +144,13 @@ TEST(SystemPickctl, ExitsWith1WhenNobodyListens) {
 }
 
 TEST(SystemPickctl, ExitsWith2ForBadArguments) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{}, {"nonsense"}, {"status", "--nonsense"}, {"--socket"}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
+                                                    {"nonsense"},
+                                                    {"status", "--nonsense"},
+                                                    {"--socket"},
+                                                    {"endpoints", "--interval", "1"},
+                                                    {"endpoints", "--watch", "--interval", "0"},
+                                                    {"status", "--watch"}}) {
     const Ended bad = run("pickctl", arguments);
     EXPECT_EQ(bad.exit_code, 2);
     EXPECT_EQ(bad.output, "");

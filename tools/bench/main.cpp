@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
       "store", "The prefix table on a trace, beside three reference structures"));
   pickd::bench::add_metrics(
       *app.add_subcommand("metrics", "How fast metrics pages of engines are read, beside memchr"));
+  pickd::bench::add_reactor(
+      *app.add_subcommand("reactor", "What an event costs over epoll and over io_uring"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

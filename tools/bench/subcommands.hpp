@@ -11,5 +11,6 @@ namespace pickd::bench {
 void add_replay(CLI::App& app);
 void add_pick(CLI::App& app);
 void add_metrics(CLI::App& app);
+void add_reactor(CLI::App& app);
 
 }  // namespace pickd::bench

@@ -39,4 +39,12 @@ std::string human_ms(std::uint64_t milliseconds) {
   return text;
 }
 
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& letter : out) {
+    if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7F') letter = '?';
+  }
+  return out;
+}
+
 }  // namespace pickd::tools

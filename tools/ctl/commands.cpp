@@ -6,7 +6,8 @@ namespace {
 
 const Command kCommands[] = {
     {"status", "The daemon: version, uptime, clients, store, counters", run_status},
-    {"endpoints", "The endpoints: state, load, cached blocks, one line each", run_endpoints},
+    {"endpoints", "The endpoints: state, load, cached blocks, why not ready, one line each",
+     run_endpoints, add_watch_options},
     {"store", "The prefix store: size, load, blocks of each endpoint, what was forgotten and why",
      run_store},
 };

@@ -17,9 +17,9 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "Print one JSON object");
   app.fallthrough();  // --json may stand behind the command
   for (const pickd::ctl::Command& command : pickd::ctl::commands()) {
-    app.add_subcommand(command.name, command.help)->callback([&options, &command] {
-      command.run(options);
-    });
+    CLI::App* added = app.add_subcommand(command.name, command.help);
+    added->callback([&options, &command] { command.run(options); });
+    if (command.add_options != nullptr) command.add_options(*added, options);
   }
   try {
     app.parse(argc, argv);
