@@ -104,7 +104,9 @@ struct PickRecord {
   std::int16_t priority;
   std::uint8_t key_algorithm;  // id of a KeyAlgorithm of the state header
   std::uint8_t endpoints_max;  // 1..kResultEndpointsMax
-  std::uint32_t reserved;
+  // The completion lists only as many endpoints as fit in so many bytes, but the winner always; 0:
+  // no limit. A client that reserves room in its ring for each answer can so reserve less.
+  std::uint32_t answer_bytes_max;
   // std::uint64_t keys[key_count]; then fields
 };
 static_assert(sizeof(PickRecord) == 48);

@@ -271,6 +271,12 @@ void pickd_client::give_up(std::uint64_t sequence) {
 }
 
 void pickd_client::cancel_given_up(Channel& channel) {
+  const Lock lock(mutex);
+  write_given_up(channel);
+}
+
+// Under the mutex.
+void pickd_client::write_given_up(Channel& channel) {
   while (given_up_count != 0 && channel.cancel(given_up[given_up_count - 1])) --given_up_count;
 }
 
@@ -325,7 +331,7 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       continue;
     }
     if (Channel* channel = pop_free(); channel != nullptr) {
-      if (given_up_count != 0) cancel_given_up(*channel);
+      if (given_up_count != 0) write_given_up(*channel);
       *out = channel;
       return 0;
     }

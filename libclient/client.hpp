@@ -72,6 +72,8 @@ struct pickd_client {
   // The session, dead or alive, with a reference that the caller drops.
   pickd::client::Session* last_session();
   void give_up(std::uint64_t sequence);
+  // Tells the daemon what was given up, as far as there is room. Any channel that the caller holds.
+  void cancel_given_up(pickd::client::Channel& channel);
   // Rings of a pooled channel: the defaults, or larger when the longest chain asks for it.
   pickd::client::RingSizes ring_sizes() const;
 
@@ -86,7 +88,7 @@ struct pickd_client {
  private:
   int reconnect(pickd::client::Lock& lock, const pickd::client::Deadline& deadline);
   int reconnect_now(pickd::client::Lock& lock);
-  void cancel_given_up(pickd::client::Channel& channel);
+  void write_given_up(pickd::client::Channel& channel);
   pickd::client::Identity identity() const {
     return {socket_path, name, id, keys_wanted, last_seen.load(std::memory_order_relaxed)};
   }

@@ -93,7 +93,7 @@ int DegradedPicker::pick(const StateView& state, std::uint32_t keys_max, const P
                          pickd_ticket ticket, pickd_result& result) {
   PickShape shape;
   LastError unheard;
-  if (request.shape(state, keys_max, shape, unheard) != 0) shape = {nullptr, 0, false, 0};
+  if (request.shape(state, keys_max, shape, unheard) != 0) shape = {nullptr, 0, false, 0, 0};
   const Lock lock(mutex_);
   if (!ready_memory(shape.key_count)) return -ENOMEM;
   const std::uint64_t hash_ns = request.hash(shape, state, memory_->keys);
@@ -277,16 +277,34 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
   if (!question.dry_run) {
     const std::uint32_t uncached =
         question.prompt_tokens - match_tokens(question, columns.blocks[winner]);
-    memory_->own.add(ticket.sequence, columns.ids[winner],
-                     std::uint64_t{uncached} + decode_tokens(question.prompt_tokens), now_ns);
+    memory_->own.add(ticket.sequence, columns.ids[winner], uncached,
+                     decode_tokens(question.prompt_tokens), now_ns);
   }
   return 0;
 }
 
-bool DegradedPicker::report(std::uint64_t sequence, bool ends) {
+bool DegradedPicker::report(std::uint64_t sequence, pickd_report_kind kind,
+                            const pickd_slice& endpoint) {
   if (!used_.load(std::memory_order_relaxed)) return false;
   const Lock lock(mutex_);
-  return ends ? memory_->own.end(sequence) : memory_->own.has(sequence);
+  OwnLoad& own = memory_->own;
+  if (!own.has(sequence)) return false;
+  switch (kind) {
+    case PICKD_REPORT_FIRST_TOKEN: own.first_token(sequence); break;
+    case PICKD_REPORT_FALLBACK:
+      for (std::uint32_t index = 0; index < memory_->routing.count(); ++index) {
+        const Routing::Endpoint& known = memory_->routing.endpoint(index);
+        if (!Routing::is_called(known, endpoint)) continue;
+        own.move(sequence, known.id);
+        break;
+      }
+      break;
+    case PICKD_REPORT_DONE:
+    case PICKD_REPORT_FAILED:
+    case PICKD_REPORT_CANCELLED: return own.end(sequence);
+    case PICKD_REPORT_PROGRESS: break;
+  }
+  return true;
 }
 
 }  // namespace pickd::client

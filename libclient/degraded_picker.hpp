@@ -36,8 +36,9 @@ class DegradedPicker {
   int pick(const StateView& state, const std::byte* record, pickd_ticket ticket,
            pickd_result& result);
 
-  // A report on a ticket of this client: true when it was picked here. `ends`: its load is gone.
-  bool report(std::uint64_t sequence, bool ends);
+  // A report on a ticket of this client: true when it was picked here. Its prefill, or all of its
+  // load, is gone, or counts on `endpoint` from now on.
+  bool report(std::uint64_t sequence, pickd_report_kind kind, const pickd_slice& endpoint);
 
  private:
   struct Question;

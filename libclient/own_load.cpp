@@ -8,16 +8,31 @@ constexpr std::uint64_t kAgeEveryNs = 1'000'000'000;
 }  // namespace
 
 void OwnLoad::forget(Entry& entry) {
-  tokens_[entry.endpoint] -= entry.tokens;
+  tokens_[entry.endpoint] -= entry.prefill + entry.decode;
   entry.sequence = 0;
 }
 
-void OwnLoad::add(std::uint64_t sequence, std::uint32_t endpoint, std::uint64_t tokens,
-                  std::uint64_t now_ns) {
+void OwnLoad::add(std::uint64_t sequence, std::uint32_t endpoint, std::uint64_t prefill,
+                  std::uint64_t decode, std::uint64_t now_ns) {
   Entry& entry = place_of(sequence);
   if (entry.sequence != 0) forget(entry);
-  entry = {sequence, now_ns, tokens, endpoint};
-  tokens_[endpoint] += tokens;
+  entry = {sequence, now_ns, prefill, decode, endpoint};
+  tokens_[endpoint] += prefill + decode;
+}
+
+void OwnLoad::first_token(std::uint64_t sequence) {
+  if (!has(sequence)) return;
+  Entry& entry = place_of(sequence);
+  tokens_[entry.endpoint] -= entry.prefill;
+  entry.prefill = 0;
+}
+
+void OwnLoad::move(std::uint64_t sequence, std::uint32_t endpoint) {
+  if (!has(sequence)) return;
+  Entry& entry = place_of(sequence);
+  tokens_[entry.endpoint] -= entry.prefill + entry.decode;
+  entry.endpoint = endpoint;
+  tokens_[endpoint] += entry.prefill + entry.decode;
 }
 
 bool OwnLoad::has(std::uint64_t sequence) const {

@@ -37,6 +37,8 @@ Pending* PendingTable::add(std::uint64_t sequence) {
               0,
               PendingState::kLive,
               false,
+              false,
+              0,
               pending->record,
               pending->record_capacity,
               bucket(sequence),
@@ -45,6 +47,7 @@ Pending* PendingTable::add(std::uint64_t sequence) {
   bucket(sequence) = pending;
   (newest_ == nullptr ? oldest_ : newest_->after) = pending;
   newest_ = pending;
+  ++count_;
   return pending;
 }
 
@@ -70,6 +73,7 @@ void PendingTable::remove(Pending* pending) {
   (pending->after == nullptr ? newest_ : pending->after->before) = pending->before;
   pending->next_in_bucket = free_;
   free_ = pending;
+  --count_;
 }
 
 }  // namespace pickd::client

@@ -21,6 +21,8 @@ struct Pending {
   std::uint32_t answer_bytes;  // room in the completion ring that its answer may take
   PendingState state;
   bool answered;  // a cancelled one whose answer came before its cancel record could be written
+  bool late;      // cancelled because its deadline had passed
+  std::uint64_t deadline_ns;  // 0: none
 
   std::byte* record;  // a copy of its pick record; stays with the slot and grows when it must
   std::uint32_t record_capacity;
@@ -46,6 +48,7 @@ class PendingTable {
   Pending* find(std::uint64_t sequence) const;
   void remove(Pending* pending);
   Pending* oldest() const { return oldest_; }
+  std::uint32_t count() const { return count_; }
   bool full() const { return free_ == nullptr; }
 
  private:
@@ -56,6 +59,7 @@ class PendingTable {
 
   Pending* slots_ = nullptr;
   std::uint32_t depth_ = 0;
+  std::uint32_t count_ = 0;
   Pending** buckets_ = nullptr;
   std::uint64_t bucket_mask_ = 0;
   Pending* free_ = nullptr;

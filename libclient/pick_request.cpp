@@ -75,6 +75,7 @@ int PickRequest::read(const pickd_request* request, LastError& error) {
   if (request_.priority < INT16_MIN || request_.priority > INT16_MAX) {
     return error.set(-EINVAL, "priority %d: -32768 to 32767", request_.priority);
   }
+  if (request_.queue_timeout_us < 0) return error.set(-EINVAL, "queue_timeout_us is negative");
   if (const int code = read_prompt(error); code != 0) return code;
   if (const int code = read_extras(error); code != 0) return code;
   return read_fields(error);
@@ -227,7 +228,7 @@ int PickRequest::read_fields(LastError& error) {
 
 int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape& shape,
                        LastError& error) const {
-  shape = {nullptr, 0, false, 0};
+  shape = {nullptr, 0, false, 0, 0};
   if (prompt_.bytes != 0 || prompt_.extra_count != 0) {
     shape.algorithm = state.algorithm(prompt_.kind);
     if (shape.algorithm == nullptr) {
@@ -263,6 +264,7 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
   record.priority = static_cast<std::int16_t>(request_.priority);
   record.key_algorithm = shape.algorithm == nullptr ? std::uint8_t{0} : shape.algorithm->id;
   record.endpoints_max = static_cast<std::uint8_t>(endpoints_max_);
+  record.answer_bytes_max = shape.answer_bytes_max;
   ::memcpy(to, &record, sizeof record);
 
   auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof record);

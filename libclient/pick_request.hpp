@@ -18,7 +18,8 @@ struct PickShape {
   const abi::KeyAlgorithm* algorithm;  // nullptr: no keys
   std::uint32_t key_count;
   bool cut;
-  std::uint64_t bytes;  // of the record
+  std::uint64_t bytes;             // of the record
+  std::uint32_t answer_bytes_max;  // 0: whatever the answer takes
 };
 
 class PickRequest {

@@ -1,10 +1,12 @@
-// pickd_queue: see queue.hpp. The C functions are at the end.
+// pickd_queue: see queue.hpp. Channel, events, picks, cancelling; the C functions are in
+// queue_calls.cpp, what is answered without the daemon in queue_degraded.cpp.
 #include "libclient/queue.hpp"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include "libclient/memory.hpp"
 #include "libclient/result.hpp"
@@ -27,7 +29,6 @@ using pickd::client::Session;
 
 namespace {
 
-constexpr std::uint32_t kDepthDefault = 256;
 constexpr std::uint64_t kCompletionRingBytesAsked = 4 * 1024 * 1024;  // at most
 // What a daemon that runs needs to open a channel.
 constexpr std::uint32_t kChannelPatienceMs = 50;
@@ -39,8 +40,11 @@ std::uint32_t answer_room(std::uint32_t endpoints_max) {
       abi::ring_units_bytes(pickd::client::picked_bytes_max(endpoints_max)));
 }
 
+// Room for `depth` answers with the winner alone, and a quarter more: while less than that is
+// outstanding, answers are whole.
 std::uint32_t completion_ring_bytes(std::uint32_t depth) {
-  const std::uint64_t wanted = std::uint64_t{depth + 1} * answer_room(abi::kResultEndpointsMax);
+  const std::uint64_t least = std::uint64_t{depth} * answer_room(1);
+  const std::uint64_t wanted = least + least / 4 + answer_room(abi::kResultEndpointsMax);
   std::uint64_t bytes = abi::kCompletionRingBytesDefault;
   while (bytes < wanted && bytes < kCompletionRingBytesAsked) bytes *= 2;
   return static_cast<std::uint32_t>(bytes);
@@ -50,6 +54,15 @@ int add_to_epoll(const Fd& epoll, int descriptor) {
   epoll_event event{};
   event.events = EPOLLIN;
   return ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
+}
+
+// When to answer a pick of this timeout without the daemon: that takes a moment too. 0: never.
+std::uint64_t deadline_ns(std::int64_t timeout_us) {
+  constexpr std::int64_t kKeptBackUsMax = 2000;
+  if (timeout_us == 0 || timeout_us >= PICKD_NO_DEADLINE / 8) return 0;
+  const std::int64_t quarter_us = timeout_us / 4;
+  timeout_us -= quarter_us < kKeptBackUsMax ? quarter_us : kKeptBackUsMax;
+  return pickd::client::monotonic_ns() + static_cast<std::uint64_t>(timeout_us) * 1000;
 }
 
 }  // namespace
@@ -72,14 +85,17 @@ void pickd_queue::abandon() {
   }
   static_cast<void>(epoll_.release());
   static_cast<void>(kick_.release());
+  static_cast<void>(timer_.release());
 }
 
 int pickd_queue::open() {
-  if (const int code = pending_.make(depth); code != 0)
+  if (const int code = pending_.make(2 * depth); code != 0)
     return client->error.set(code, "out of memory");
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   kick_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_.valid() || !kick_.valid() || add_to_epoll(epoll_, kick_.get()) != 0) {
+  timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!epoll_.valid() || !kick_.valid() || !timer_.valid() ||
+      add_to_epoll(epoll_, kick_.get()) != 0 || add_to_epoll(epoll_, timer_.get()) != 0) {
     const int code = -errno;
     return client->error.set(code, "no descriptor for the queue's events: error %d", -code);
   }
@@ -110,6 +126,7 @@ int pickd_queue::ensure_channel(pickd_client::WhenBusy when_busy) {
     if (channel_ != nullptr) lose_channel();
     return code;
   }
+  client->cancel_given_up(*channel_);
   // From the start: who waits on the descriptor before the first poll() is woken too.
   channel_->announce_waiting();
   armed_ = true;
@@ -133,6 +150,7 @@ void pickd_queue::lose_channel() {
   }
   answer_bytes_ = 0;
   armed_ = false;
+  set_timer(0);
   // Tells the daemon if it is there, without waiting for its word. Closing the pipe takes it out of
   // epoll.
   Channel::close(channel_, Deadline::after_us(0));
@@ -174,44 +192,82 @@ bool pickd_queue::arm() {
   return channel_->completions().empty();
 }
 
+// The event descriptor becomes readable at this time; 0: not by the timer. Who does not ask for the
+// descriptor pays no system call for deadlines.
+void pickd_queue::set_timer(std::uint64_t deadline_ns) {
+  next_deadline_ns_ = deadline_ns;
+  if (!wants_events_) return;
+  constexpr std::uint64_t kSecondNs = 1'000'000'000;
+  itimerspec at{};
+  at.it_value = {static_cast<time_t>(deadline_ns / kSecondNs),
+                 static_cast<long>(deadline_ns % kSecondNs)};
+  static_cast<void>(::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr));
+}
+
 int pickd_queue::event_descriptor() {
-  wants_events_ = true;
+  if (!wants_events_) {
+    wants_events_ = true;
+    set_timer(next_deadline_ns_);
+  }
   if (channel_ != nullptr && !armed_ && !arm()) kick();
   return epoll_.get();
 }
 
 // ---- Picks --------------------------------------------------------------------------------------
 
+// Room in the completion ring for one more answer: all that it may take, as long as every further
+// pick of `depth` can still have its least; 0 when there is none.
+std::uint32_t pickd_queue::room_for_answer(std::uint32_t endpoints_max) const {
+  const std::uint64_t whole = answer_room(endpoints_max);
+  const std::uint64_t least = answer_room(1);
+  // The longest answer more: padding at the wrap takes less than that.
+  const std::uint64_t used = answer_bytes_ + answer_room(abi::kResultEndpointsMax);
+  if (in_ring() >= depth || used + least > channel_->completions_bytes()) return 0;
+  const std::uint64_t free = channel_->completions_bytes() - used;
+  const std::uint64_t kept = std::uint64_t{depth - in_ring() - 1} * least;
+  if (free >= kept + whole) return static_cast<std::uint32_t>(whole);
+  if (free <= kept + least) return static_cast<std::uint32_t>(least);
+  return static_cast<std::uint32_t>((free - kept) / abi::kRingUnitBytes * abi::kRingUnitBytes);
+}
+
 int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket) {
   if (const int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
     const bool away = code == -ENOTCONN || code == -ETIMEDOUT;
     return away ? submit_degraded(request, user_data, ticket) : code;
   }
+  if (awaited() >= depth) return -EAGAIN;
+  const bool timed = request.raw().queue_timeout_us != 0;
+  if (timed && channel_->session().stands_still())
+    return submit_degraded(request, user_data, ticket);
   if (cancelled_ != 0) {
     write_cancels();
     forget_consumed_cancels();
   }
-  const std::uint32_t room = answer_room(request.endpoints_max());
-  // The longest answer more: padding at the wrap takes less than that.
-  const std::uint64_t slack = answer_room(abi::kResultEndpointsMax);
-  if (pending_.full() || answer_bytes_ + room + slack > channel_->completions_bytes())
-    return -EAGAIN;
-
   PickShape shape{};
   const pickd::client::StateView& state = channel_->session().state();
   if (const int code = request.shape(state, channel_->keys_max(), shape, client->error); code != 0)
     return code;
-  std::byte* to = channel_->submissions().reserve(shape.bytes, Channel::kCancelRoom);
+  const std::uint32_t room = room_for_answer(request.endpoints_max());
+  if (room < answer_room(request.endpoints_max())) shape.answer_bytes_max = room;
+  std::byte* to =
+      room == 0 ? nullptr : channel_->submissions().reserve(shape.bytes, Channel::kCancelRoom);
   if (to == nullptr) {
-    if (!channel_->broken()) return -EAGAIN;
-    lose_channel();
-    return submit_degraded(request, user_data, ticket);
+    const bool broken = channel_->broken();
+    if (broken) lose_channel();
+    // What it has not answered in time still fills the rings: nor would it answer this in time.
+    if (broken || (timed && late_ != 0)) return submit_degraded(request, user_data, ticket);
+    return -EAGAIN;
   }
   const std::uint64_t sequence = client->draw_sequence();
   Pending* pending = pending_.add(sequence);
   pending->user_data = user_data;
   pending->answer_bytes = room;
+  pending->deadline_ns = deadline_ns(request.raw().queue_timeout_us);
   answer_bytes_ += room;
+  if (pending->deadline_ns != 0 &&
+      (next_deadline_ns_ == 0 || pending->deadline_ns < next_deadline_ns_)) {
+    set_timer(pending->deadline_ns);
+  }
   if (PendingTable::reserve(pending, shape.bytes)) {
     // Not copied back out of the ring: what the daemon can write is not to be believed later.
     static_cast<void>(request.write(shape, state, sequence, pending->record));
@@ -225,42 +281,21 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   return 0;
 }
 
-// To be answered by the next poll().
-int pickd_queue::submit_degraded(const PickRequest& request, std::uint64_t user_data,
-                                 pickd_ticket* ticket) {
-  if (pending_.full()) return -EAGAIN;
-  Session* session = client->last_session();
-  PickShape shape{};
-  int code = session->state().store().usable()
-                 ? request.shape(session->state(), session->keys_max(), shape, client->error)
-                 : client->error.set(-ENOTCONN, "the daemon is away, and no endpoint is known");
-  if (code == 0) {
-    const std::uint64_t sequence = client->draw_sequence();
-    Pending* pending = pending_.add(sequence);
-    if (PendingTable::reserve(pending, shape.bytes)) {
-      static_cast<void>(request.write(shape, session->state(), sequence, pending->record));
-      pending->user_data = user_data;
-      pending->state = PendingState::kFailed;
-      ++failed_;
-      kick();
-      if (ticket != nullptr) *ticket = {client->id, sequence};
-    } else {
-      pending_.remove(pending);
-      code = client->error.set(-ENOMEM, "out of memory");
-    }
-  }
-  session->drop();
-  return code;
-}
-
 void pickd_queue::forget(Pending* pending) {
   if (pending->state == PendingState::kCancelled) --cancelled_;
+  if (pending->late) --late_;
   if (pending->state == PendingState::kFailed) {
     --failed_;
   } else if (!pending->answered) {
     answer_bytes_ -= pending->answer_bytes;
   }
   pending_.remove(pending);
+}
+
+bool pickd_queue::is_awaited(const CompletionRecord& record) const {
+  const Pending* pending =
+      record.head.type == abi::RecordType::kPick ? pending_.find(record.head.sequence) : nullptr;
+  return pending != nullptr && pending->state == PendingState::kLive;
 }
 
 // True when `record` was an answer that somebody waits for.
@@ -293,35 +328,16 @@ bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& resu
   return true;
 }
 
-int pickd_queue::take_failed(pickd_result& result, std::uint64_t* user_data) {
-  if (failed_ == 0) return 0;
-  Pending* pending = pending_.oldest();
-  while (pending->state != PendingState::kFailed) pending = pending->after;
-  if (user_data != nullptr) *user_data = pending->user_data;
-  int code = -ENOTCONN;
-  if (pending->record_capacity != 0) {
-    Session* session = client->last_session();
-    code = client->degraded.pick(session->state(), pending->record, {client->id, pending->sequence},
-                                 result);
-    session->drop();
-  }
-  if (code == -ENOTCONN || code == -ENOMEM)
-    result.fail(client->error.set(code, "the daemon went away before it answered"));
-  forget(pending);
-  return 1;
-}
-
 int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
   disarm();
-  if (failed_ != 0 || channel_ == nullptr) {
-    const int taken = take_failed(result, user_data);
-    if (taken != 0 || channel_ == nullptr) return taken;
-  }
+  if (channel_ == nullptr) return take_failed(result, user_data);
   if (cancelled_ != 0) write_cancels();
   for (;;) {
     CompletionRecord record;
     const ReadOutcome outcome = channel_->completions().next(record);
     if (outcome == ReadOutcome::kRecord) {
+      // What is to be answered here comes first; but what nobody waits for makes room on the way.
+      if (failed_ != 0 && is_awaited(record)) return take_failed(result, user_data);
       if (take_answer(record, result, user_data)) return 1;
       continue;
     }
@@ -329,6 +345,8 @@ int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
       lose_channel();
       return take_failed(result, user_data);
     }
+    if (failed_ != 0) return take_failed(result, user_data);
+    if (next_deadline_ns_ != 0 && take_overdue(result, user_data)) return 1;
     if (cancelled_ != 0) forget_consumed_cancels();
     if (wants_events_) {
       if (arm()) return 0;
@@ -406,9 +424,13 @@ void pickd_queue::forget_consumed_cancels() {
 }
 
 int pickd_queue::report(const ReportRequest& request) {
-  const bool own = request.ticket().client == client->id &&
-                   client->degraded.report(request.ticket().sequence, request.ends());
-  if (const int code = ensure_channel(); code != 0) return own && code == -ENOTCONN ? 0 : code;
+  const bool own =
+      request.ticket().client == client->id &&
+      client->degraded.report(request.ticket().sequence, request.kind(), request.endpoint());
+  if (int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
+    if (code == -ETIMEDOUT) code = -ENOTCONN;  // there, but it stands still
+    return own && code == -ENOTCONN ? 0 : code;
+  }
   std::byte* to = channel_->submissions().reserve(request.bytes(), Channel::kCancelRoom);
   if (to == nullptr) return channel_->broken() ? -ENOTCONN : -EAGAIN;
   request.write(client->draw_sequence(), false, to);
@@ -416,65 +438,3 @@ int pickd_queue::report(const ReportRequest& request) {
   channel_->wake_daemon();
   return 0;
 }
-
-// ---- The C functions ----------------------------------------------------------------------------
-
-extern "C" {
-
-int pickd_queue_open(pickd_client* client, uint32_t depth, pickd_queue** queue) {
-  if (queue != nullptr) *queue = nullptr;
-  if (client == nullptr || queue == nullptr) return -EINVAL;
-  if (client->fork.in_child()) return -EOWNERDEAD;
-  if (depth > abi::kQueueDepthMax) {
-    return client->error.set(-EINVAL, "depth %u: 1 to %u", depth, abi::kQueueDepthMax);
-  }
-  if (depth == 0) depth = kDepthDefault;
-  pickd::client::Owned<pickd_queue> opened(pickd::client::make_object<pickd_queue>(client, depth));
-  if (opened == nullptr) return client->error.set(-ENOMEM, "out of memory");
-  if (const int code = opened->open(); code != 0) return code;
-  *queue = opened.release();
-  return 0;
-}
-
-void pickd_queue_close(pickd_queue* queue) {
-  if (queue == nullptr) return;
-  if (queue->client->fork.in_child()) queue->abandon();
-  destroy_object(queue);
-}
-
-int pickd_queue_submit(pickd_queue* queue, const pickd_request* request, uint64_t user_data,
-                       pickd_ticket* ticket) {
-  if (queue == nullptr || request == nullptr) return -EINVAL;
-  if (queue->client->fork.in_child()) return -EOWNERDEAD;
-  PickRequest checked;
-  if (const int code = checked.read(request, queue->client->error); code != 0) return code;
-  return queue->submit(checked, user_data, ticket);
-}
-
-int pickd_queue_poll(pickd_queue* queue, pickd_result* result, uint64_t* user_data) {
-  if (queue == nullptr || result == nullptr) return -EINVAL;
-  if (queue->client->fork.in_child()) return -EOWNERDEAD;
-  return queue->poll(*result, user_data);
-}
-
-int pickd_queue_cancel(pickd_queue* queue, pickd_ticket ticket) {
-  if (queue == nullptr) return -EINVAL;
-  if (queue->client->fork.in_child()) return -EOWNERDEAD;
-  return ticket.client == queue->client->id ? queue->cancel(ticket.sequence) : -ESTALE;
-}
-
-int pickd_queue_report(pickd_queue* queue, const pickd_report_info* report) {
-  if (queue == nullptr || report == nullptr) return -EINVAL;
-  if (queue->client->fork.in_child()) return -EOWNERDEAD;
-  ReportRequest checked;
-  if (const int code = checked.read(report, queue->client->error); code != 0) return code;
-  return queue->report(checked);
-}
-
-int pickd_queue_event_fd(pickd_queue* queue) {
-  if (queue == nullptr) return -EINVAL;
-  if (queue->client->fork.in_child()) return -EOWNERDEAD;
-  return queue->event_descriptor();
-}
-
-}  // extern "C"

@@ -1,13 +1,17 @@
 // The queue behind pickd_queue: a channel of its own for an event loop. One thread at a time.
 //
-// Answers never overflow the completion ring: a pick is submitted only when the ring has room for
-// the longest answers of all that are outstanding.
+// Answers never overflow the completion ring: each outstanding pick has room in it, as much as its
+// longest answer may take while there is plenty, less when many are outstanding, and the daemon is
+// told how much that is. So a ring is small, and `depth` picks always find room.
 //
-// While the daemon is away, submissions and what it left open are answered by poll() from the
-// mapped state, for which each outstanding pick keeps a copy of its record.
+// A pick with a deadline that the daemon has not answered by then is answered by poll() as if the
+// daemon were away, and cancelled in the ring; its entry stays until the daemon has taken that. So
+// there are twice as many entries as `depth`: those in the ring, and those that go past it
+// meanwhile.
 //
 // The event descriptor is an epoll descriptor that holds the channel's pipe, so its number outlives
-// the channel; and an eventfd of this process, for what the daemon does not ring about.
+// the channel; an eventfd of this process, for what the daemon does not ring about; and a timer for
+// the next deadline.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +42,23 @@ struct pickd_queue {
   pickd_client* const client;
 
  private:
-  // kPick: for a submission, which is not to wait: -ENOTCONN or -ETIMEDOUT where it would.
+  // kPick: for who is not to wait: -ENOTCONN or -ETIMEDOUT where it would.
   int ensure_channel(pickd_client::WhenBusy when_busy = pickd_client::WhenBusy::kWait);
   int submit_degraded(const pickd::client::PickRequest& request, std::uint64_t user_data,
                       pickd_ticket* ticket);
   void lose_channel();
+  bool is_awaited(const pickd::client::CompletionRecord& record) const;
   bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result,
                    std::uint64_t* user_data);
   int take_failed(pickd_result& result, std::uint64_t* user_data);
+  bool take_overdue(pickd_result& result, std::uint64_t* user_data);
+  void answer_here(const pickd::client::Pending& pending, int otherwise, pickd_result& result,
+                   std::uint64_t* user_data);
+  void set_timer(std::uint64_t deadline_ns);
+  std::uint32_t room_for_answer(std::uint32_t endpoints_max) const;
+  // Entries in the ring, and those that the caller awaits.
+  std::uint32_t in_ring() const { return pending_.count() - failed_; }
+  std::uint32_t awaited() const { return pending_.count() - cancelled_; }
   void forget(pickd::client::Pending* pending);
   void write_cancels();
   void give_up_all(const pickd::client::Deadline& deadline);
@@ -60,9 +73,12 @@ struct pickd_queue {
   pickd::client::PendingTable pending_;
   pickd::client::Fd epoll_;
   pickd::client::Fd kick_;
-  std::uint64_t answer_bytes_ = 0;  // room that outstanding answers may take
-  std::uint32_t failed_ = 0;        // entries in state kFailed: the oldest ones
-  std::uint32_t cancelled_ = 0;     // entries in state kCancelled
+  pickd::client::Fd timer_;
+  std::uint64_t next_deadline_ns_ = 0;  // at most the earliest of those in the ring; 0: none
+  std::uint64_t answer_bytes_ = 0;      // room that outstanding answers may take
+  std::uint32_t failed_ = 0;            // entries in state kFailed
+  std::uint32_t cancelled_ = 0;         // entries in state kCancelled
+  std::uint32_t late_ = 0;              // those of them whose deadline had passed
   std::uint32_t empty_polls_ = 0;
   bool armed_ = false;        // the daemon was asked to write to the pipe
   bool pipe_closed_ = false;  // and has closed it

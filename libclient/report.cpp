@@ -121,8 +121,9 @@ extern "C" int pickd_report(pickd_client* client, const pickd_report_info* repor
   if (const int code = checked.read(report, client->error); code != 0) return code;
 
   // A ticket that was picked here is counted here; the daemon is told too if it is there.
-  const bool own = checked.ticket().client == client->id &&
-                   client->degraded.report(checked.ticket().sequence, checked.ends());
+  const bool own =
+      checked.ticket().client == client->id &&
+      client->degraded.report(checked.ticket().sequence, checked.kind(), checked.endpoint());
   const int code = report_to_daemon(*client, checked, timeout_us);
   return own && code == -ENOTCONN ? 0 : code;
 }

@@ -17,11 +17,8 @@ class ReportRequest {
   int read(const pickd_report_info* report, LastError& error);
   std::uint64_t bytes() const { return sizeof(abi::ReportRecord) + report_.endpoint.size; }
   const pickd_ticket& ticket() const { return report_.ticket; }
-  // DONE, FAILED, CANCELLED.
-  bool ends() const {
-    return report_.kind == PICKD_REPORT_DONE || report_.kind == PICKD_REPORT_FAILED ||
-           report_.kind == PICKD_REPORT_CANCELLED;
-  }
+  pickd_report_kind kind() const { return report_.kind; }
+  const pickd_slice& endpoint() const { return report_.endpoint; }  // of a fallback
   // `answer`: the daemon is to answer with a ReportedRecord of this sequence.
   void write(std::uint64_t sequence, bool answer, std::byte* to) const;
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "EXAMPLE", "SEE ALSO")
+SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUE", "THREADS", "EXAMPLE", "SEE ALSO")
 
 
 def check_page(path):
@@ -28,6 +28,19 @@ def check_page(path):
         yield f"{name}: no line for whatis: {summary!r}"
     if re.search(r"^\.B .*\b" + name + r"\(.*;$", page, re.M) is None:
         yield f"{name}: its declaration is not there"
+    if re.search(rf"\b{name}\(", page.split(".SH EXAMPLE")[-1].split(".SH SEE ALSO")[0]) is None:
+        yield f"{name}: its example does not call it"
+
+
+def compile_examples(source):
+    """Complaints of the compiler about the examples, as plain C11."""
+    compiler = shutil.which("cc")
+    if compiler:
+        done = subprocess.run([compiler, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                               "-I" + os.path.join(source, "include"),
+                               os.path.join(source, "packaging/man/examples.c")],
+                              capture_output=True, text=True, check=False)
+        yield from done.stderr.splitlines()
 
 
 def lint(path):
@@ -45,7 +58,7 @@ def lint(path):
 
 def main():
     source, binary = sys.argv[1], sys.argv[2]
-    mistakes = []
+    mistakes = list(compile_examples(source))
     with open(os.path.join(source, "abi/libpickd.map"), encoding="utf-8") as text:
         public = set(re.findall(r"^\s*(pickd_\w+);", text.read(), re.M))
     with tempfile.TemporaryDirectory() as directory:

@@ -32,6 +32,7 @@ struct ListenConfig {
   std::uint64_t messages_per_s = 0;
   std::uint64_t blocks_per_s = 0;
   std::string reactor;  // auto, io_uring, epoll
+  std::uint64_t hello_within_ms = 0;
 
   bool operator==(const ListenConfig&) const = default;
 };
@@ -62,6 +63,7 @@ struct ReservationsConfig {
   std::uint64_t max = 0;  // a power of two
   std::uint64_t per_uid_max = 0;
   std::uint64_t lease_ms = 0;
+  std::uint64_t come_back_within_ms = 0;
 
   bool operator==(const ReservationsConfig&) const = default;
 };

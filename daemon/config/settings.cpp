@@ -83,6 +83,8 @@ const std::vector<Setting>& settings() {
       {"listen.reactor", AT(listen.reactor), kReactor, "auto", {}, "",
        "How the thread that serves sockets waits for them. auto and io_uring: io_uring if it can "
        "be set up, else epoll; with io_uring, epoll is worth a warning in the log."},
+      {"listen.hello_within", AT(listen.hello_within_ms), kMilliseconds, "10s", {10, kHourMs}, "",
+       "A connection that has not said hello by then is closed."},
 
       {"state.path", AT(state.path), kPath, "/run/pickd/state", {1, kPathBytesMax}, "bytes",
        "The state file, on tmpfs. The default is `state` in $RUNTIME_DIRECTORY where systemd sets "
@@ -127,6 +129,10 @@ const std::vector<Setting>& settings() {
       {"reservations.lease", AT(reservations.lease_ms), kMilliseconds, "10min",
        {kSecondMs, 24 * kHourMs}, "",
        "A reservation that nothing is reported on for this long is released."},
+      {"reservations.come_back_within", AT(reservations.come_back_within_ms), kMilliseconds, "10s",
+       {10, 24 * kHourMs}, "",
+       "After a warm start the reservations of clients that have not connected again by then are "
+       "released."},
 
       {"scrape.enabled", AT(scrape.enabled), kBoolean, "true", {}, "",
        "Without it endpoints are ready as soon as they are known, and failed requests alone say "

@@ -18,9 +18,7 @@ namespace pickd::control {
 namespace {
 
 constexpr std::uint64_t kAcceptRestMs = 200;
-constexpr std::uint64_t kGreetingMs = 10'000;  // a connection that says nothing takes a place
-constexpr std::uint64_t kComeBackMs = 10'000;  // for clients to connect again after a warm start
-constexpr int kPacketsAtOnce = 16;             // of one client before the next has its turn
+constexpr int kPacketsAtOnce = 16;  // of one client before the next has its turn
 
 }  // namespace
 
@@ -59,7 +57,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->listener_ = std::move(*listener);
   if (auto watched = server->watch_listener(); !watched) return watched.error();
   if (auto owners = server->room_->reservations().owners(); !owners.empty()) {
-    server->reactor_->after(kComeBackMs * 1'000'000,
+    server->reactor_->after(config.reservations.come_back_within_ms * 1'000'000,
                             [self, owners = std::move(owners)] { self->release_orphans(owners); });
   }
   server->started_ns_ = base::monotonic_ns();
@@ -168,7 +166,8 @@ void ControlServer::open_session(base::Fd socket) {
   session.admin = is_admin(peer->uid);
   session.process = net::open_pidfd(peer->pid);
   counters_->add(abi::Counter::clients_connected);
-  reactor_->after(kGreetingMs * 1'000'000, [this, id] {
+  // One that says nothing takes a place all the same.
+  reactor_->after(config_.listen.hello_within_ms * 1'000'000, [this, id] {
     const auto at = sessions_.find(id);
     if (at != sessions_.end() && !at->second.greeted)
       end_session(at->second, "it never said hello");

@@ -37,22 +37,26 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.head.sequence = sequence;
   record.status = result.status;
   record.reason = result.reason;
-  record.endpoint_count = static_cast<std::uint8_t>(result.count);
   record.prompt_tokens = prompt_tokens;
   record.predicted_ttft_ms = result.predicted_ttft_ms;
   record.predicted_itl_ms = result.predicted_itl_ms;
+  std::uint32_t count = 0;
   std::size_t text_bytes = 0;
-  for (std::uint32_t at = 0; at < result.count; ++at) {
-    text_bytes +=
-        result.endpoints[at].endpoint->name.size() + result.endpoints[at].endpoint->address.size();
+  std::size_t bytes = sizeof record;
+  for (; count < result.count; ++count) {
+    const endpoints::TopologyEndpoint& endpoint = *result.endpoints[count].endpoint;
+    const std::size_t text = endpoint.name.size() + endpoint.address.size();
+    if (bytes + sizeof(abi::PickedEndpoint) + text > buffer.size()) break;
+    text_bytes += text;
+    bytes += sizeof(abi::PickedEndpoint) + text;
   }
+  record.endpoint_count = static_cast<std::uint8_t>(count);
   record.text_bytes = static_cast<std::uint16_t>(text_bytes);
-  record.head.bytes = static_cast<std::uint32_t>(
-      sizeof record + result.count * sizeof(abi::PickedEndpoint) + text_bytes);
+  record.head.bytes = static_cast<std::uint32_t>(bytes);
 
   Writer writer(buffer);
   writer.put(&record, sizeof record);
-  for (std::uint32_t at = 0; at < result.count; ++at) {
+  for (std::uint32_t at = 0; at < count; ++at) {
     const pick::PickedEndpoint& picked = result.endpoints[at];
     abi::PickedEndpoint entry{};
     entry.handle = abi::endpoint_handle(picked.endpoint->id, picked.generation);
@@ -63,7 +67,7 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
     entry.address_bytes = static_cast<std::uint8_t>(picked.endpoint->address.size());
     writer.put(&entry, sizeof entry);
   }
-  for (std::uint32_t at = 0; at < result.count; ++at) {
+  for (std::uint32_t at = 0; at < count; ++at) {
     const endpoints::TopologyEndpoint& endpoint = *result.endpoints[at].endpoint;
     writer.put(endpoint.name.data(), endpoint.name.size());
     writer.put(endpoint.address.data(), endpoint.address.size());

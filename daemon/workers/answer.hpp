@@ -15,7 +15,13 @@ inline constexpr std::size_t kAnswerBytesMax =
     abi::kResultEndpointsMax *
         (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax + abi::kEndpointAddressBytesMax);
 
-// Each writes into `buffer` (kAnswerBytesMax long) and returns the record's bytes.
+// One that lists the winner alone.
+inline constexpr std::size_t kAnswerBytesMin =
+    sizeof(abi::PickedRecord) + sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +
+    abi::kEndpointAddressBytesMax;
+
+// Each writes into `buffer` and returns the record's bytes. encode_picked() lists as many endpoints
+// as there is room for, the winner always: kAnswerBytesMin to kAnswerBytesMax bytes.
 std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result,
                                          bool cut, std::uint32_t prompt_tokens,
                                          std::span<std::byte> buffer);

@@ -133,6 +133,7 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   request.has_subset = (head.head.flags & abi::kPickSubset) != 0;
   request.ticket.sequence = head.head.sequence;
   decoded.cut = (head.head.flags & abi::kPickCut) != 0;
+  decoded.answer_bytes_max = head.answer_bytes_max;
   return take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request);
 }
 

@@ -286,8 +286,13 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   // Before the answer: who has it finds it counted.
   if (decoded.cut) counters_.add(abi::Counter::picks_cut);
   if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
+  const std::span<std::byte> room =
+      decoded.answer_bytes_max == 0
+          ? std::span<std::byte>(answer_)
+          : std::span<std::byte>(answer_).first(std::clamp<std::size_t>(
+                decoded.answer_bytes_max, kAnswerBytesMin, kAnswerBytesMax));
   const bool answered = answer(channel, encode_picked(request.ticket.sequence, result, decoded.cut,
-                                                      request.prompt_tokens, answer_));
+                                                      request.prompt_tokens, room));
   if (!answered) {
     // Nobody will report on a ticket that nobody got.
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);

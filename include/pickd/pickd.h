@@ -202,11 +202,15 @@ typedef struct pickd_request {
   uint32_t expected_output_tokens; /* 0: unknown */
   uint32_t endpoints_max;          /* how many endpoints the result lists, 1..8; 0: 8 */
   uint32_t flags;                  /* PICKD_REQUEST_* */
+
+  /* Of pickd_queue_submit() only, in microseconds: what the daemon has not answered by then is
+   * answered without it. 0: no deadline. Negative: -EINVAL. */
+  int64_t queue_timeout_us;
 } pickd_request;
 
 #define PICKD_REQUEST_INIT \
   { sizeof(pickd_request), {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0, 0, NULL, 0, 0, \
-    {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
+    {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #define PICKD_REQUEST_STREAM 1u  /* the answer will be streamed */
 #define PICKD_REQUEST_SUBSET 2u  /* heed `subset` */
@@ -266,8 +270,10 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * subset; of the one with the longest prefix match and one other, drawn at random, the one with less
  * to do: tokens that are not cached there, tokens in flight as last known, and this client's own
  * picks since. Such a result has status 0, PICKD_RESULT_DEGRADED, PICKD_REASON_DEGRADED, a ticket,
- * scores that are minus these tokens, and no prediction. Sessions, priorities, adapters in the engines
- * and the daemon's profile are not heeded. A failure of such a pick (-ENOENT, -EHOSTUNREACH) has the
+ * scores that are minus these tokens, and no prediction. An adapter's requests go where its prefixes
+ * are; which engines have it loaded is not heeded, nor are sessions (the turns of a conversation meet
+ * by their common prefix), fairness, priorities, SLOs, attributes and the daemon's profile. Roles are
+ * told, as by the daemon, and choosing by them is the caller's: use the subset. A failure of such a pick (-ENOENT, -EHOSTUNREACH) has the
  * flag too. The library connects again by itself; picks look every 100 ms, and none waits for it.
  *
  * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
@@ -305,13 +311,15 @@ typedef struct pickd_report_info {
 /* Reports on a ticket. DONE, FAILED and CANCELLED end the request and are applied once.
  *
  * timeout_us 0: hands the report over and returns; what the daemon makes of it is counted there
- * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. Otherwise waits for the daemon's
- * word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone), -ENOENT (no such fallback
- * endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be applied), -EINVAL, -ENOTCONN,
- * -EOWNERDEAD.
+ * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. A daemon that is killed takes
+ * with it what it was handed and has not applied: that reservation ends with its lease. Otherwise
+ * waits for the daemon's word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone),
+ * -ENOENT (no such fallback endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be
+ * applied), -EINVAL, -ENOTCONN, -EOWNERDEAD.
  *
- * Report on tickets of degraded picks like on any other: the library itself then knows that the request
- * has ended, and returns 0 while the daemon is away. Once it is back it does not know such a ticket:
+ * Report on tickets of degraded picks like on any other: the library itself then knows that the
+ * prefill is over (FIRST_TOKEN), that another endpoint serves it (FALLBACK) or that it has ended, and
+ * returns 0 while the daemon is away. Once it is back it does not know such a ticket:
  * counted there, -ESTALE for who waits; not a fault. Other tickets outlive the daemon: -ENOTCONN while
  * it is away, good again when it is back. Any thread. */
 PICKD_API int pickd_report(pickd_client *client, const pickd_report_info *report, int64_t timeout_us);
@@ -328,28 +336,34 @@ PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awai
 
 /* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
  * NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
- * when it went away is answered so as well, under the ticket of its submission. A daemon that stands
- * still without going away answers when it goes on: cancel what you do not want to wait for.
+ * when it went away is answered so as well, under the ticket of its submission. For a daemon that is
+ * there and does not answer (stopped, or far behind) the request's queue_timeout_us holds: after it
+ * pickd_queue_poll() gives a degraded answer, for which the event fd becomes readable, and the daemon
+ * is told to drop the pick; -ETIMEDOUT in the result where no endpoint is known. Without one such a
+ * pick is answered when the daemon goes on.
+ * With many picks outstanding their answers may list fewer fallbacks than asked for, never none.
  * Errors: those of the arguments of pickd_pick(), -EAGAIN (poll first), -ENOTCONN (no endpoint is known),
  * -EOWNERDEAD. */
 PICKD_API int pickd_queue_submit(pickd_queue *queue, const pickd_request *request, uint64_t user_data,
                                  pickd_ticket *ticket);
 
-/* Takes the next answer. Returns 1 when `result` (its status may be an error) and `user_data` were
- * filled, 0 when there is none yet, or a negative errno. Never waits. */
+/* Takes the next answer. Returns 1 when `result` (its status may be an error) and `user_data` (may be
+ * NULL) were filled, 0 when there is none yet. Never waits. Errors: -EINVAL, -EOWNERDEAD. */
 PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_t *user_data);
 
-/* Forgets an outstanding pick: its answer is dropped and what it reserved is released. -ESTALE when the
- * ticket is not outstanding here. */
+/* Forgets an outstanding pick: its answer is dropped and what it reserved is released. Errors: -ESTALE
+ * (the ticket is not outstanding here: it was answered, or is another queue's), -EINVAL, -EOWNERDEAD. */
 PICKD_API int pickd_queue_cancel(pickd_queue *queue, pickd_ticket ticket);
 
 /* Hands a report over without waiting; as pickd_report() with a timeout of 0, on this queue's ring, so
- * that it stays in order with its submissions. */
+ * that it stays in order with its submissions. Errors: -EAGAIN (the ring is full: poll, then try
+ * again), -ENOTCONN (the daemon is away), -EINVAL, -E2BIG, -EOWNERDEAD. */
 PICKD_API int pickd_queue_report(pickd_queue *queue, const pickd_report_info *report);
 
 /* A descriptor that becomes readable when answers wait: for epoll, poll, Go's netpoller, tokio. Poll
  * it, never read it; then call pickd_queue_poll() until it returns 0. It stays the same for the life of
- * the queue and belongs to the queue. */
+ * the queue and belongs to the queue. It is readable, too, when a pick's queue_timeout_us has passed;
+ * a look that finds nothing is normal. Errors: -EINVAL, -EOWNERDEAD. */
 PICKD_API int pickd_queue_event_fd(pickd_queue *queue);
 
 /* ---- Endpoints --------------------------------------------------------------------------------- */

@@ -87,6 +87,13 @@ def read_structs(source):
     return found
 
 
+def read_examples(path):
+    """The functions of a C file by their bodies: whole texts, each an example of what it calls."""
+    with open(path, encoding="utf-8") as text:
+        source = text.read()
+    return re.findall(r"^\w[^\n;]*\)\n\{\n.*?\n\}\n", source, re.M | re.S)
+
+
 def read_header(path):
     with open(path, encoding="utf-8") as text:
         source = text.read()

@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from header import read_header  # noqa: E402
+from header import read_examples, read_header  # noqa: E402
 
 
 def escape(text):
@@ -85,7 +85,23 @@ def return_value(function, errors):
     return first_sentence(function.comment)[0].upper() + first_sentence(function.comment)[1:] + "."
 
 
-def function_page(header, function, version):
+def thread_rule(function):
+    """Who may call it when: as the comment says, else as the opening comment says of its handle."""
+    said = re.search(r"([^.]*\bthread\b[^.]*)\.", function.comment.replace("\n", " "))
+    if said:
+        return said.group(1).strip() + "."
+    if "pickd_queue *" in function.declaration or "pickd_result *" in function.declaration:
+        handle = "queue" if "pickd_queue *" in function.declaration else "result"
+        return f"A {handle} belongs to one thread at a time."
+    return "Any thread, any number at once."
+
+
+def shortest_example(function, examples):
+    fitting = [example for example in examples if re.search(rf"\b{function.name}\(", example)]
+    return min(fitting, key=len) if fitting else None
+
+
+def function_page(header, function, version, examples):
     by_name = {other.name: other for other in header.functions}
     words = dict(header.errors)
     page = top(function.name, 3, version)
@@ -103,11 +119,11 @@ def function_page(header, function, version):
                if kind in header.structs]
     if structs:
         page += ".SH TYPES\n" + "".join(literal(struct) for struct in dict.fromkeys(structs))
-    page += ".SH EXAMPLE\n"
-    if re.search(rf"\b{function.name}\(", header.example):
-        page += literal(dedent(header.example))
-    else:
-        page += "See\n.BR pickd (3).\n"
+    page += ".SH THREADS\n" + escape(thread_rule(function)) + "\n"
+    example = shortest_example(function, [dedent(header.example), *examples])
+    if example is None:
+        raise ValueError(f"packaging/man/examples.c does not show {function.name}")
+    page += ".SH EXAMPLE\n" + literal(example)
     others = [name for name in function.group if name != function.name][:8]
     return page + see_also([("pickd", 3)] + [(name, 3) for name in others] + [("pickd", 8)])
 
@@ -141,7 +157,9 @@ def make_functions(header_path, directory):
     header, version = read_header(header_path), version_of(header_path)
     os.makedirs(directory, exist_ok=True)
     pages = {"pickd": overview_page(header, version)}
-    pages.update((function.name, function_page(header, function, version)) for function in header.functions)
+    examples = read_examples(os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples.c"))
+    pages.update((function.name, function_page(header, function, version, examples))
+                 for function in header.functions)
     for name, page in pages.items():
         with open(os.path.join(directory, name + ".3"), "w", encoding="utf-8") as out:
             out.write(page)

@@ -163,9 +163,10 @@ TEST(Layout, APickRecordHasItsGoldenBytes) {
   record.priority = -2;
   record.key_algorithm = 1;
   record.endpoints_max = 8;
+  record.answer_bytes_max = 0x180;
   EXPECT_EQ(hex(record),
             "9801000001050000 0807060504030201 0300000020000000 a00f000000010000 "
-            "0000fa430000c841 feff010800000000");
+            "0000fa430000c841 feff010880010000");
 }
 
 TEST(Layout, AFieldHeadHasItsGoldenBytes) {

@@ -170,6 +170,7 @@ std::vector<std::byte> pick_record(std::uint64_t sequence, std::uint8_t flags,
   head.prompt_tokens = head.key_count * 64;
   head.key_algorithm = 1;
   head.endpoints_max = wanted;
+  head.answer_bytes_max = static_cast<std::uint32_t>(fields.size() * 40);
   std::vector<std::byte> record(head.head.bytes);
   std::memcpy(record.data(), &head, sizeof head);
   if (!keys.empty()) {

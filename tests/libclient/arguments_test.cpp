@@ -112,6 +112,7 @@ TEST_F(Arguments, OfARequestOutOfRangeAreRefused) {
   with([](auto& r) { r.flags = 8; }, -EINVAL);
   with([](auto& r) { r.flags = 1U << 31; }, -EINVAL);
   with([](auto& r) { r.endpoints_max = 9; }, -EINVAL);
+  with([](auto& r) { r.queue_timeout_us = -1; }, -EINVAL);
   with([](auto& r) { r.priority = 32768; }, -EINVAL);
   with([](auto& r) { r.priority = -32769; }, -EINVAL);
   with([](auto& r) { r.text_count = 1; }, -EINVAL);

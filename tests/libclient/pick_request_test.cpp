@@ -102,6 +102,7 @@ TEST_F(PickRecords, CarryEveryNumberOfTheRequest) {
   EXPECT_EQ(decoded.record.priority, -32768);
   EXPECT_EQ(decoded.record.expected_output_tokens, 77U);
   EXPECT_EQ(decoded.record.endpoints_max, 3);
+  EXPECT_EQ(decoded.record.answer_bytes_max, 0U) << "a limit is the queue's, not the caller's";
   EXPECT_EQ(decoded.record.prompt_tokens, 1234U);
   EXPECT_EQ(decoded.record.head.flags, abi::kPickStream | abi::kPickDryRun);
 }

@@ -100,6 +100,16 @@ TEST_F(SystemControlAbuse, WantsAHelloFirst) {
   EXPECT_NE(raw.ask(kAskStatus)->as<fb::StatusAnswer>(), nullptr);
 }
 
+TEST(SystemControlSilence, EndsAConnectionThatNeverSaysHelloAndNoOther) {
+  Daemon daemon({.listen = {"hello_within: 100ms"}});
+  RawControl greeted(daemon);
+  ASSERT_TRUE(greeted.hello().has_value());
+  RawControl silent(daemon);
+  EXPECT_TRUE(silent.hung_up());
+  EXPECT_NE(greeted.ask(kAskStatus)->as<fb::StatusAnswer>(), nullptr) << "it said hello in time";
+  EXPECT_EQ(daemon.counter("clients_died"), 0U) << "nobody had come to life";
+}
+
 TEST_F(SystemControlAbuse, RefusesAnotherLayoutAndNamesBoth) {
   RawControl raw(daemon_);
   const auto reply = raw.hello(abi::kLayoutMajor + 41);

@@ -176,6 +176,36 @@ TEST(SystemDegradedPick, HasATicketThatTheDaemonDoesNotKnow) {
   EXPECT_EQ(daemon.inflight(), 0U);
 }
 
+TEST(SystemDegradedPick, CountsItsOwnLoadAsItIsReported) {
+  Daemon daemon;
+  const Client client(daemon);
+  kill_and_reap(daemon);
+  const Result result;
+  const auto load_of = [&](const std::string& name) {
+    Request look;
+    look.raw.flags |= PICKD_REQUEST_DRY_RUN;
+    const Result seen;
+    EXPECT_EQ(pick(client, look.subset({name}), seen), 0);
+    return -pickd_result_score(seen.get(), 0);
+  };
+  Request request(prompt_of(kPromptBytes, 1));
+  ASSERT_EQ(pick(client, request.subset({"e1", "e2"}), result), 0);
+  const std::string home = result.name();
+  const std::string other = home == "e1" ? "e2" : "e1";
+  const double whole = load_of(home);
+  EXPECT_GT(whole, kPromptTokens) << "its prefill, and that it decodes";
+  EXPECT_EQ(load_of(other), 0);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_FIRST_TOKEN), 0);
+  EXPECT_EQ(load_of(home), whole - kPromptTokens) << "the prefill is over";
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_FIRST_TOKEN), 0);
+  EXPECT_EQ(load_of(home), whole - kPromptTokens) << "once";
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_FALLBACK, other), 0);
+  EXPECT_EQ(load_of(home), 0);
+  EXPECT_EQ(load_of(other), whole - kPromptTokens);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  EXPECT_EQ(load_of(other), 0);
+}
+
 // ---- Many gateways ------------------------------------------------------------------------------
 
 constexpr int kGateways = 8;

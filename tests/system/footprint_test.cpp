@@ -1,4 +1,5 @@
 // What a daemon costs: memory of many channels, and processor time when nobody asks.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,59 @@ TEST(SystemFootprint, HoldsAThousandChannelsIn200MiB) {
   EXPECT_GT(segment_bytes, 0);
   EXPECT_LT(segment_bytes, 200 * kMiB);
   EXPECT_LT(grown, 200 * kMiB);
+}
+
+// Of the channels that this process has mapped.
+double mapped_channels_bytes() {
+  std::ifstream file("/proc/self/maps");
+  std::string line;
+  double bytes = 0;
+  while (std::getline(file, line)) {
+    if (line.find("memfd:pickd-channel") == std::string::npos) continue;
+    const std::size_t dash = line.find('-');
+    bytes += static_cast<double>(std::stoull(line.substr(dash + 1), nullptr, 16) -
+                                 std::stoull(line.substr(0, dash), nullptr, 16));
+  }
+  return bytes;
+}
+
+TEST(SystemFootprint, HoldsAThousandQueuesOfTheDefaultDepthIn300MiB) {
+  constexpr std::size_t kQueues = 1000;
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  if (files.rlim_max < 8 * kQueues || ::setrlimit(RLIMIT_NOFILE, &files) != 0)
+    GTEST_SKIP() << "needs " << 8 * kQueues << " descriptors, may have " << files.rlim_max;
+  Daemon daemon;
+  const Client client(daemon);
+  const double before = memory_of(daemon.pid(), "Pss");
+  std::vector<pickd_queue*> queues(kQueues);
+  for (pickd_queue*& queue : queues)
+    ASSERT_EQ(pickd_queue_open(client.get(), 0, &queue), 0) << client.last_error();
+  const double mapped = mapped_channels_bytes();
+  // Each takes its whole depth, and lists the winner at least.
+  const Request request("hello");
+  const Result result;
+  for (std::uint64_t at = 0; at < 256; ++at)
+    ASSERT_EQ(pickd_queue_submit(queues[kQueues / 2], &request.raw, at, nullptr), 0) << at;
+  for (std::uint64_t at = 0; at < 256; ++at) {
+    std::uint64_t data = 0;
+    ASSERT_TRUE(eventually(
+        [&] { return pickd_queue_poll(queues[kQueues / 2], result.get(), &data) == 1; }));
+    ASSERT_EQ(data, at);
+    ASSERT_EQ(pickd_result_status(result.get()), 0);
+    ASSERT_GE(result.count(), 1U);
+  }
+  const double grown = memory_of(daemon.pid(), "Pss") - before;
+  std::printf("%zu queues of depth 256: %.1f MiB of channels, the daemon grew by %.1f MiB\n",
+              kQueues, mapped / kMiB, grown / kMiB);
+  EXPECT_GT(mapped, 0);
+  EXPECT_LT(mapped, 300 * kMiB);
+  EXPECT_EQ(daemon.status().channels, kQueues + 1);
+  EXPECT_EQ(daemon.counter("completions_dropped"), 0U);
+  for (pickd_queue* queue : queues) pickd_queue_close(queue);
+  EXPECT_TRUE(eventually([&] { return daemon.status().channels == 1; }));
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 256; })) << "taken, not reported on";
 }
 
 TEST(SystemFootprint, TellsWhatAnIdleDaemonUses) {

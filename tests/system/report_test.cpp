@@ -101,6 +101,35 @@ TEST(SystemReport, RefusesATicketThatWasNeverGiven) {
   EXPECT_EQ(daemon.counter("reports_unknown"), 16U);
 }
 
+// Field case 32: the caller leaves, the request is completed twice, an unknown one is completed.
+// One decrement, on the endpoint that was picked, whoever has its name by then.
+TEST(SystemReport, TakesOneOffThePickedEndpointHoweverOftenAndLateItIsEnded) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Result result;
+  Request at_e1("hello");
+  at_e1.subset({"e1"});
+  ASSERT_EQ(pick(client, at_e1, result), 0);
+  const pickd_ticket held = result.ticket();
+  ASSERT_EQ(pick(client, at_e1, result), 0);
+  const pickd_ticket aborted = result.ticket();
+  ASSERT_EQ(daemon.endpoints().at("e1").inflight_requests, 2U);
+  EXPECT_EQ(client.report(aborted, PICKD_REPORT_CANCELLED), 0) << "the caller went away";
+  EXPECT_EQ(client.report(aborted, PICKD_REPORT_DONE), -ESTALE);
+  EXPECT_EQ(client.report(aborted, PICKD_REPORT_DONE), -ESTALE);
+  EXPECT_EQ(client.report({aborted.client, aborted.sequence + 1000}, PICKD_REPORT_DONE), -ESTALE);
+  EXPECT_EQ(client.report({0, 0}, PICKD_REPORT_FAILED), -ESTALE) << "never picked";
+  EXPECT_EQ(daemon.endpoints().at("e1").inflight_requests, 1U);
+  // Another engine under the name: the old request's end is not its business.
+  ASSERT_EQ(pickd_endpoint_remove(client.get(), "e1"), 0);
+  ASSERT_EQ(client.add("e1", "10.9.9.9:8000"), 0);
+  ASSERT_EQ(pick(client, at_e1, result), 0);
+  EXPECT_EQ(client.report(held, PICKD_REPORT_DONE), -ESTALE);
+  EXPECT_EQ(daemon.endpoints().at("e1").inflight_requests, 1U);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  EXPECT_EQ(daemon.inflight(), 0U);
+}
+
 TEST(SystemReport, AppliesAReportThatNobodyWaitsFor) {
   Daemon daemon;
   const Client client(daemon);

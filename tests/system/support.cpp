@@ -274,6 +274,11 @@ char Forked::hear() const {
   return ::read(socket_.get(), &word, 1) == 1 ? word : '\0';
 }
 
+bool Forked::spoken_to() const {
+  pollfd waiting{socket_.get(), POLLIN, 0};
+  return ::poll(&waiting, 1, 0) == 1;
+}
+
 void Forked::kill(int signal) const { ::kill(pid_, signal); }
 
 int Forked::wait() {

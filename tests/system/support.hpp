@@ -172,7 +172,8 @@ class Forked {
   ~Forked();
 
   void say(char word) const;
-  char hear() const;  // 0 when the other side is gone or silent
+  char hear() const;       // 0 when the other side is gone or silent
+  bool spoken_to() const;  // hear() would return at once
   void kill(int signal) const;
   int wait();  // exit code, or minus the signal that killed it
   pid_t pid() const { return pid_; }

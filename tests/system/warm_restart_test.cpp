@@ -90,6 +90,46 @@ TEST(SystemWarmRestart, KeepsAReservationUntilItsClientReports) {
   EXPECT_EQ(daemon.inflight(), 0U);
 }
 
+TEST(SystemWarmRestart, ReleasesWhatClientsHeldThatDoNotComeBackAndKeepsTheOthers) {
+  Daemon daemon({.rest = "reservations: {come_back_within: 300ms}"});
+  const Client stays(daemon);
+  const Result kept;
+  Request at_e1("stays");
+  ASSERT_EQ(pick(stays, at_e1.subset({"e1"}), kept), 0);
+  Forked doomed([&](Forked& self) {
+    const Client client(daemon.socket());
+    const Result result;
+    Request at_e2("doomed");
+    at_e2.subset({"e2"});
+    for (int at = 0; at < 5; ++at) {
+      if (pick(client, at_e2, result) != 0) return 1;
+    }
+    self.say('p');
+    self.hear();
+    return 0;
+  });
+  ASSERT_EQ(doomed.hear(), 'p');
+  // Both at once: the daemon cannot see the client die.
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  doomed.kill(SIGKILL);
+  EXPECT_EQ(doomed.wait(), -SIGKILL);
+  daemon.start();
+  const auto started = std::chrono::steady_clock::now();
+  const Result result;
+  ASSERT_TRUE(
+      eventually([&] { return pick(stays, Request("back"), result) == 0 && !result.degraded(); }));
+  EXPECT_EQ(stays.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.endpoints().at("e2").inflight_requests == 0; }));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
+  std::printf("5 reservations of a client that did not come back: released after %.0f ms\n",
+              took.count());
+  EXPECT_EQ(daemon.counter("reservations_released_dead"), 5U);
+  EXPECT_EQ(daemon.endpoints().at("e1").inflight_requests, 1U) << "its client is back";
+  EXPECT_EQ(stays.report(kept.ticket(), PICKD_REPORT_DONE), 0);
+  EXPECT_EQ(daemon.inflight(), 0U);
+}
+
 TEST(SystemWarmRestart, TakesAnotherAddressInTheFileForAnotherEngine) {
   Daemon daemon;
   const Picked before = pick_prompt(daemon, 1);

@@ -99,6 +99,18 @@ TEST_F(Answers, FitTheirBufferAtTheirLongest) {
   EXPECT_EQ(read(bytes).record.head.flags, 0);
 }
 
+TEST_F(Answers, ListAsManyEndpointsAsThereIsRoomForAndTheWinnerAlways) {
+  const auto result = result_of(8, 127);
+  const std::size_t one = kAnswerBytesMin - sizeof(abi::PickedRecord);
+  for (std::size_t room = kAnswerBytesMin; room <= kAnswerBytesMax; ++room) {
+    const auto bytes =
+        encode_picked(1, result, false, 0, std::span<std::byte>(buffer_).first(room));
+    const Answered got = read(bytes);
+    ASSERT_EQ(got.endpoints.size(), (room - sizeof(abi::PickedRecord)) / one) << room;
+    ASSERT_EQ(got.text[0], endpoints_[0].name);
+  }
+}
+
 TEST_F(Answers, RefuseWithAStatusAndNoEndpoint) {
   for (const int status : {-EINVAL, -EHOSTUNREACH, -EBUSY, -ENOENT}) {
     const Answered got = read(encode_refused(7, status, buffer_));

@@ -74,6 +74,7 @@ TEST_F(DecodePick, TakesEverythingThatARequestMayCarry) {
   pick_.head.slo_itl_ms = 20;
   pick_.head.priority = -3;
   pick_.head.endpoints_max = 2;
+  pick_.head.answer_bytes_max = 640;
   pick_.head.head.flags = abi::kPickStream | abi::kPickCut | abi::kPickSubset | abi::kPickDryRun;
   pick_.field(abi::FieldKind::kSession, "s")
       .field(abi::FieldKind::kModel, "llama")
@@ -93,6 +94,7 @@ TEST_F(DecodePick, TakesEverythingThatARequestMayCarry) {
   EXPECT_EQ(request.slo_itl_ms, 20);
   EXPECT_EQ(request.priority, -3);
   EXPECT_EQ(request.endpoints_max, 2);
+  EXPECT_EQ(decoded_.answer_bytes_max, 640U);
   EXPECT_TRUE(request.stream && request.dry_run && request.has_subset && decoded_.cut);
   EXPECT_EQ(request.model, "llama");
   EXPECT_EQ(request.adapter, "a");
