@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/base/log.hpp"
 #include "daemon/control/control_server.hpp"
 
 namespace pickd {
@@ -35,6 +36,9 @@ constexpr int kPatienceMs = 10'000;  // a server that is silent for longer hangs
 class Server {
  public:
   Server() : directory_("/dev/shm/pickd-control-fuzzer." + std::to_string(::getpid())) {
+    // The log's registry must be there before this object is, so that it outlives it at exit: the
+    // server still logs then.
+    spdlog::set_level(spdlog::level::warn);
     config::Config config;
     config.listen.socket = directory_ + ".sock";
     config.listen.channels_per_client_max = 3;
