@@ -139,6 +139,47 @@ struct CountWord {
   constexpr std::uint64_t count() const { return bits & kCountMask; }
 };
 
+// Requests that an endpoint failed, of one generation: since one ended well, and all.
+//
+//    63                 40 39          24 23           0
+//    [   generation : 24  ][ in a row:16 ][  all : 24   ]
+struct FailureWord {
+  std::uint64_t bits = 0;
+
+  static constexpr std::uint32_t kInARowMax = 0xFFFF;
+  static constexpr std::uint32_t kAllMask = 0xFFFFFF;  // wraps: only whether it changed counts
+  static constexpr FailureWord make(std::uint32_t generation, std::uint32_t in_a_row,
+                                    std::uint32_t all) {
+    return {(static_cast<std::uint64_t>(generation & kGenerationMask) << 40) |
+            (static_cast<std::uint64_t>(in_a_row) << 24) | (all & kAllMask)};
+  }
+  constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(bits >> 40); }
+  constexpr std::uint32_t in_a_row() const {
+    return static_cast<std::uint32_t>(bits >> 24) & kInARowMax;
+  }
+  constexpr std::uint32_t all() const { return static_cast<std::uint32_t>(bits) & kAllMask; }
+};
+
+// Load of one model of an endpoint that serves several:
+//
+//    63                     32 31       16 15        0
+//    [ hash of its name : 32  ][waiting:16][running:16]     0: no entry; 0xFFFF: unknown
+//
+// The hash is that of an adapter's name.
+struct ModelLoadWord {
+  std::uint64_t bits = 0;
+
+  static constexpr std::uint32_t kUnknown = 0xFFFF;
+  static constexpr ModelLoadWord make(std::uint32_t hash, std::uint32_t waiting,
+                                      std::uint32_t running) {
+    return {(static_cast<std::uint64_t>(hash) << 32) | (waiting << 16) | running};
+  }
+  constexpr std::uint32_t hash() const { return static_cast<std::uint32_t>(bits >> 32); }
+  constexpr std::uint32_t waiting() const { return static_cast<std::uint32_t>(bits) >> 16; }
+  constexpr std::uint32_t running() const { return static_cast<std::uint32_t>(bits) & 0xFFFF; }
+};
+inline constexpr std::size_t kModelLoadsMax = 8;
+
 struct alignas(kLinePairBytes) EndpointRecord {
   // Line 0: what every pick reads.
   Word life;               // LifeWord, for assumed words
@@ -158,7 +199,11 @@ struct alignas(kLinePairBytes) EndpointRecord {
   Word live_blocks;      // estimate of live words of this endpoint, by the last sweep
   HalfWord adapters_max;
   HalfWord text_version;  // sequence lock of `name` and `address`: odd while being written
-  std::uint64_t reserved1[4];
+  HalfWord foreign_requests;  // requests there that are not ours, by the scrape; kUnknown32
+  HalfWord told_ticks_max;    // age from which what was scraped is unknown; 0: never
+  Word failures;              // FailureWord
+  Word engine_start_ms;       // when the engine's process began, Unix time; 0: not told
+  std::uint64_t reserved1[1];
 
   // Lines 2 to 4: adapters by 32-bit hash, 0 = no entry.
   HalfWord adapters_active[kEndpointAdaptersMax];
@@ -168,7 +213,8 @@ struct alignas(kLinePairBytes) EndpointRecord {
   // Text, written once per generation under `text_version`; words so that a race is defined.
   Word name[16];     // zero-terminated
   Word address[16];  // zero-terminated
-  std::uint64_t reserved2[8];
+
+  Word model_load[kModelLoadsMax];  // ModelLoadWord, when the engine tells of several models
 };
 static_assert(sizeof(EndpointRecord) == 640 && std::is_standard_layout_v<EndpointRecord>);
 static_assert(sizeof(EndpointRecord::name) == kEndpointNameBytesMax + 1);

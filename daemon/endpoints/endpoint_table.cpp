@@ -28,7 +28,8 @@ bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
   return entry.address == spec.address && entry.pool == spec.pool && entry.role == spec.role &&
          entry.models == spec.models && entry.labels == spec.labels &&
          entry.adapters_active == spec.adapters_active && entry.metrics_url == spec.metrics_url &&
-         entry.engine == spec.engine && entry.rank == spec.rank;
+         entry.engine == spec.engine && entry.rank == spec.rank &&
+         entry.capacity_blocks == spec.capacity_blocks;
 }
 
 // As long as the sources that there are: "client:" and a number of 20 digits.
@@ -57,6 +58,22 @@ bool holds_text(const abi::Word (&words)[16], const std::string& text) {
     std::memcpy(held + at * sizeof value, &value, sizeof value);
   }
   return text.size() < sizeof held && std::memcmp(held, text.c_str(), text.size() + 1) == 0;
+}
+
+// Nothing that was told of the engine before, or happened to it, holds for the next.
+void forget_told(abi::EndpointRecord& record, std::uint32_t generation) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  for (abi::HalfWord* word :
+       {&record.waiting, &record.running, &record.kv_use_ppm, &record.foreign_requests}) {
+    word->store(abi::kUnknown32, kRelaxed);
+  }
+  record.told_ticks_max.store(0, kRelaxed);
+  record.engine_start_ms.store(0, kRelaxed);
+  record.failures.store(abi::FailureWord::make(generation, 0, 0).bits, kRelaxed);
+  for (abi::Word& load : record.model_load) load.store(0, kRelaxed);
+  for (auto* list : {&record.adapters_active, &record.adapters_waiting, &record.adapters_recent}) {
+    for (abi::HalfWord& adapter : *list) adapter.store(0, kRelaxed);
+  }
 }
 
 void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names) {
@@ -96,7 +113,7 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   // The counts first: who reserves for the new generation must find its counts there.
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
-  for (abi::HalfWord& adapter : record.adapters_recent) adapter.store(0, std::memory_order_relaxed);
+  forget_told(record, generation);
   // Each ends every word of its kind of the old generation, for every reader. The confirmed ones
   // first: who sees the new `life` must not find confirmed words of the old generation alive.
   record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits,
@@ -144,24 +161,42 @@ void EndpointTable::write_text(abi::EndpointRecord& record, const EndpointSpec& 
 void EndpointTable::write_told(abi::EndpointRecord& record, const EndpointSpec& spec,
                                std::uint64_t tick) {
   record.role.store(static_cast<std::uint32_t>(spec.role), std::memory_order_relaxed);
-  record.capacity_blocks.store(
-      spec.capacity_blocks != 0 ? spec.capacity_blocks : parts_.capacity_blocks_default,
-      std::memory_order_relaxed);
-  record.waiting.store(spec.waiting, std::memory_order_relaxed);
-  record.running.store(spec.running, std::memory_order_relaxed);
-  record.kv_use_ppm.store(spec.kv_use_ppm, std::memory_order_relaxed);
-  record.scrape_tick.store(static_cast<std::uint32_t>(tick), std::memory_order_relaxed);
-  record.adapters_max.store(spec.adapters_max, std::memory_order_relaxed);
-  write_adapters(record.adapters_active, spec.adapters_active);
-  write_adapters(record.adapters_waiting, spec.adapters_waiting);
+  // What a scrape told holds until the next one, whatever a source that tells no load repeats.
+  const bool scraped = record.told_ticks_max.load(std::memory_order_relaxed) != 0;
+  const bool tells_load = spec.waiting != abi::kUnknown32 || spec.running != abi::kUnknown32 ||
+                          spec.kv_use_ppm != abi::kUnknown32;
+  if (tells_load || !scraped) {
+    record.waiting.store(spec.waiting, std::memory_order_relaxed);
+    record.running.store(spec.running, std::memory_order_relaxed);
+    record.kv_use_ppm.store(spec.kv_use_ppm, std::memory_order_relaxed);
+    record.foreign_requests.store(abi::kUnknown32, std::memory_order_relaxed);
+    record.told_ticks_max.store(0, std::memory_order_relaxed);
+    record.scrape_tick.store(static_cast<std::uint32_t>(tick), std::memory_order_release);
+  }
+  const bool tells_adapters =
+      spec.adapters_max != 0 || !spec.adapters_active.empty() || !spec.adapters_waiting.empty();
+  if (tells_adapters || !scraped) {
+    record.adapters_max.store(spec.adapters_max, std::memory_order_relaxed);
+    write_adapters(record.adapters_active, spec.adapters_active);
+    write_adapters(record.adapters_waiting, spec.adapters_waiting);
+  }
+}
+
+// A capacity that a source told counts before the engine's own word, and that before the configured
+// one, which stands only until somebody knows better.
+void EndpointTable::write_capacity(abi::EndpointRecord& record, std::uint64_t told,
+                                   std::uint64_t told_before) {
+  const bool scraped = record.told_ticks_max.load(std::memory_order_relaxed) != 0;
+  if (told == 0 && told_before == 0 && scraped) return;
+  record.capacity_blocks.store(told != 0 ? told : parts_.capacity_blocks_default,
+                               std::memory_order_relaxed);
 }
 
 void EndpointTable::add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec,
                             std::uint16_t id, const std::string& source, std::uint64_t tick) {
   abi::EndpointRecord& record = parts_.records[id];
   write_text(record, spec);
-  write_told(record, spec, tick);
-  begin_generation(id, tick, abi::EndpointState::kReady);
+  begin_generation(id, tick, parts_.joins_as);
   if (parts_.high_water->load(std::memory_order_relaxed) <= id) {
     parts_.high_water->store(id + 1U, std::memory_order_release);
   }
@@ -182,10 +217,11 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
     const bool draining = record.state.load(std::memory_order_relaxed) ==
                           static_cast<std::uint32_t>(abi::EndpointState::kDraining);
     write_text(record, spec);
-    begin_generation(entry.id, tick,
-                     draining ? abi::EndpointState::kDraining : abi::EndpointState::kReady);
+    begin_generation(entry.id, tick, draining ? abi::EndpointState::kDraining : parts_.joins_as);
   }
   write_told(record, spec, tick);
+  write_capacity(record, spec.capacity_blocks, entry.capacity_blocks);
+  entry.capacity_blocks = spec.capacity_blocks;
   entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
   entry.text_version = record.text_version.load(std::memory_order_relaxed);
   entry.address = spec.address;

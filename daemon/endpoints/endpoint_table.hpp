@@ -30,6 +30,8 @@ class EndpointTable {
     // The clock, to be looked at again after a reset; empty: time stands still between the argument
     // and the store. Not for anything else: what happens when is the caller's to say.
     std::function<std::uint64_t()> tick_now = {};
+    // The state of a new engine: kStarting where somebody looks if it lives (engine_watch.hpp).
+    abi::EndpointState joins_as = abi::EndpointState::kReady;
   };
   EndpointTable(const Parts& parts, TopologyStore& store) : parts_(parts), store_(&store) {}
 
@@ -64,6 +66,7 @@ class EndpointTable {
   void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
   void write_text(abi::EndpointRecord& record, const EndpointSpec& spec);
   void write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick);
+  void write_capacity(abi::EndpointRecord& record, std::uint64_t told, std::uint64_t told_before);
   void add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec, std::uint16_t id,
                const std::string& source, std::uint64_t tick);
   void update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick);

@@ -1,12 +1,13 @@
 // Engine watch: what scrapes and reports tell of the endpoints becomes load, health and
 // generations. This is what a scraper calls.
 //
-// Control thread only, ticks are arguments, no I/O. Workers meet it in two words of a record: they
-// mark a ready endpoint suspect when a request failed there, and count the failure; turn() decides
+// Control thread only, ticks are arguments, no I/O. Workers meet it in two words of a record
+// (failure_word.hpp): they count a failed request and make a ready endpoint suspect; turn() decides
 // what becomes of it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,42 +29,49 @@ class EngineWatch {
 
   // A scrape of this endpoint goes out.
   void scrape_sent(std::uint16_t id);
-  // It was answered by a page that could be read. The notes are for counters and the log.
+  // It was answered by a page that could be read. A restarted engine begins a new generation here.
+  // The notes are for counters and the log.
   LoadNotes scrape_ok(std::uint16_t id, const EngineFacts& facts, std::uint64_t tick);
   // It was answered, but not by metrics (404, refused page): the engine lives, its load ages.
   void scrape_unreadable(std::uint16_t id, std::uint64_t tick);
-  // No answer, or an answer that says that the engine is ill: connect error, time-out, reset, 5xx.
+  // No answer, or one that says that the engine is ill: connect error, time-out, reset, 5xx.
   void scrape_failed(std::uint16_t id, std::uint64_t tick);
   // The tick at which the next scrape should be sent, given when the last one was.
-  std::uint64_t probe_tick(std::uint16_t id, std::uint64_t last_tick,
-                           std::uint32_t interval_ticks) const;
+  std::uint64_t probe_tick(std::uint16_t id, std::uint64_t last_tick, std::uint32_t interval_ticks);
 
   // Looks at what workers noted and at the time. Call it every 100 ms or so, and after changes of
   // the endpoints. Returns how many endpoints changed their state.
   std::uint32_t turn(std::uint64_t tick);
 
-  // One change of state since the last call of take_changes(), for the log.
   struct Change {
     std::uint16_t id;
     abi::EndpointState from;
     abi::EndpointState to;
   };
+  // The changes of state since the last call, for the log; no more than 4,096 are kept.
   std::vector<Change> take_changes();
+
+  // The newest facts of an endpoint's scrapes, nullptr where none was told: for status.
+  const EngineFacts* facts(std::uint16_t id) const;
 
  private:
   struct Watched {
-    std::uint32_t generation = 0;  // of the record when this was begun; another one: begin anew
+    std::uint32_t generation = 0;                          // another one in the record: begin anew
+    abi::EndpointState state = abi::EndpointState::kFree;  // as the last turn left it
     std::uint32_t own_before = 0;
+    std::uint32_t failures_seen = 0;  // FailureWord::all()
     Health health;
     LoadMemory memory;
   };
   Watched& watched(std::uint16_t id);
+  // Puts the state that its health gives into the record. True: it changed since the last time.
+  bool settle(std::uint16_t id, Watched& watched, std::uint64_t tick);
 
   EndpointTable* table_;
   TopologyStore* store_;
   abi::EndpointRecord* records_;
   WatchRules rules_;
-  std::vector<Watched> watched_;  // by id
+  std::vector<std::unique_ptr<Watched>> watched_;  // by id
   std::vector<Change> changes_;
 };
 

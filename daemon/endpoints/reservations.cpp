@@ -202,7 +202,8 @@ ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t*
   return stale ? ReportOutcome::kStaleGeneration : ReportOutcome::kApplied;
 }
 
-ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint) {
+ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint,
+                                 std::uint64_t* from) {
   std::uint64_t state = 0;
   bool other_user = false;
   abi::Reservation* slot = find(ticket, uid, &state, &other_user);
@@ -211,7 +212,9 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
   const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
   const std::int64_t tokens = tokens_held ? uncached_of(slot->tokens.load(kRelaxed)) : 0;
-  const bool known = change(records_, slot->endpoint.load(kRelaxed), -1, -tokens);
+  const std::uint64_t held = slot->endpoint.load(kRelaxed);
+  const bool known = change(records_, held, -1, -tokens);
+  if (from != nullptr) *from = held;
   change(records_, endpoint, 1, tokens);
   slot->endpoint.store(endpoint, kRelaxed);
   slot->state.store(state, std::memory_order_release);

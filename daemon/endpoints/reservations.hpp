@@ -57,8 +57,10 @@ class Reservations {
   // held.
   ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr);
 
-  // Another endpoint serves it: what is held moves there.
-  ReportOutcome move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint);
+  // Another endpoint serves it: what is held moves there. `from`, when asked for, gets the handle
+  // that was held before.
+  ReportOutcome move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint,
+                     std::uint64_t* from = nullptr);
 
   // Renews the lease of a request that lives.
   ReportOutcome touch(Ticket ticket, std::uint32_t uid, std::uint64_t tick);

@@ -32,6 +32,7 @@ struct TopologyEndpoint {
   std::string metrics_url;                   // empty: http://<address>/metrics
   std::string engine;                        // whose metrics they are; empty: detected
   std::uint32_t rank = abi::kUnknown32;      // among those behind one metrics page
+  std::uint64_t capacity_blocks = 0;         // as its source told it; 0: not told, or not yet again
 
   // The value of a label, or nullptr.
   const std::string* label(std::string_view key) const {

@@ -21,7 +21,7 @@ namespace pickd::pick {
 enum class Column : std::uint32_t {
   kMatchBlocks,       // leading prefix blocks the endpoint is assumed to hold
   kUncachedTokens,    // prompt tokens it would have to prefill
-  kInflightRequests,  // own reservations there
+  kInflightRequests,  // own reservations there, and requests of others as told
   kInflightTokens,    // uncached tokens of own reservations without a first token
   kWaiting,           // requests queued in the engine, as told
   kRunning,           // requests running in the engine, as told

@@ -52,8 +52,13 @@ Gathered gather_candidates(const PickRequest& request, const endpoints::Topology
   }
   gather_state(*ids, abi::EndpointState::kReady, topology, records, allowed, candidates);
   if (candidates.count != 0) return {0, false};
-  gather_state(*ids, abi::EndpointState::kSuspect, topology, records, allowed, candidates);
-  if (candidates.count != 0) return {0, true};
+  // Nobody is ready: the least bad there is. Never the last one is given up: one that failed, or
+  // was not seen yet, may serve after all, and the caller learns by trying as soon as we.
+  for (const abi::EndpointState state :
+       {abi::EndpointState::kSuspect, abi::EndpointState::kStarting, abi::EndpointState::kDown}) {
+    gather_state(*ids, state, topology, records, allowed, candidates);
+    if (candidates.count != 0) return {0, true};
+  }
   return {-EHOSTUNREACH, false};
 }
 

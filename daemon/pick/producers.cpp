@@ -1,6 +1,7 @@
 #include "daemon/pick/producers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "daemon/endpoints/endpoint_spec.hpp"
 
@@ -48,12 +49,63 @@ void produce_count(const Inputs& in, Column column, const abi::Word abi::Endpoin
   }
 }
 
-void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::*word,
-                  float scale) {
-  const auto values = in.candidates.column(column);
+// Whether what was told of this endpoint is too old to be believed: unknown then.
+bool told_is_stale(const abi::EndpointRecord& record, std::uint64_t tick) {
+  const std::uint32_t ticks_max = record.told_ticks_max.load(std::memory_order_relaxed);
+  if (ticks_max == 0) return false;
+  // Acquire; partner: the release of tell_load(). A scrape may be newer than this pick's tick.
+  const std::uint32_t told = record.scrape_tick.load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(tick) - told) >
+         static_cast<std::int32_t>(ticks_max);
+}
+
+// Our own requests, and on top of them those of others that the engine told of. Where it tells
+// nothing while others do, as many as with the worst of them: unknown is not idle.
+void produce_requests(const Inputs& in) {
+  produce_count(in, Column::kInflightRequests, &abi::EndpointRecord::inflight_requests);
+  const auto values = in.candidates.column(Column::kInflightRequests);
+  const auto foreign = [&in](std::size_t at) {
+    const abi::EndpointRecord& record = in.record(at);
+    const std::uint32_t told = record.foreign_requests.load(std::memory_order_relaxed);
+    return told == abi::kUnknown32 || told_is_stale(record, in.tick) ? abi::kUnknown32 : told;
+  };
+  std::uint32_t most = 0;
   for (std::size_t at = 0; at < values.size(); ++at) {
-    const std::uint32_t told = (in.record(at).*word).load(std::memory_order_relaxed);
-    values[at] = told == abi::kUnknown32 ? kUnknown : static_cast<float>(told) * scale;
+    const std::uint32_t told = foreign(at);
+    if (told != abi::kUnknown32) most = std::max(most, told);
+  }
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    const std::uint32_t told = foreign(at);
+    values[at] += static_cast<float>(told == abi::kUnknown32 ? most : told);
+  }
+}
+
+// A value of the model at hand where the engine tells its models apart; nothing where it does not.
+std::optional<std::uint32_t> told_of_model(const abi::EndpointRecord& record, std::uint32_t hash,
+                                           std::uint32_t (abi::ModelLoadWord::*value)() const) {
+  for (const abi::Word& load : record.model_load) {
+    const abi::ModelLoadWord word{load.load(std::memory_order_relaxed)};
+    if (word.bits == 0) break;
+    if (word.hash() != hash) continue;
+    const std::uint32_t told = (word.*value)();
+    return told == abi::ModelLoadWord::kUnknown ? abi::kUnknown32 : told;
+  }
+  return std::nullopt;
+}
+
+void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::*word,
+                  float scale, std::uint32_t (abi::ModelLoadWord::*of_model)() const = nullptr) {
+  const auto values = in.candidates.column(column);
+  const std::string_view model = in.request.model;
+  const std::uint32_t hash = of_model == nullptr || model.empty()
+                                 ? 0
+                                 : endpoints::adapter_hash(model.data(), model.size());
+  for (std::size_t at = 0; at < values.size(); ++at) {
+    const abi::EndpointRecord& record = in.record(at);
+    std::uint32_t told = (record.*word).load(std::memory_order_relaxed);
+    if (hash != 0) told = told_of_model(record, hash, of_model).value_or(told);
+    const bool known = told != abi::kUnknown32 && !told_is_stale(record, in.tick);
+    values[at] = known ? static_cast<float>(told) * scale : kUnknown;
   }
 }
 
@@ -113,21 +165,20 @@ struct Producer {
 
 const Producer kProducers[] = {
     {column_bit(Column::kMatchBlocks) | column_bit(Column::kUncachedTokens), produce_match},
-    {column_bit(Column::kInflightRequests),
-     [](const Inputs& in) {
-       produce_count(in, Column::kInflightRequests, &abi::EndpointRecord::inflight_requests);
-     }},
+    {column_bit(Column::kInflightRequests), produce_requests},
     {column_bit(Column::kInflightTokens),
      [](const Inputs& in) {
        produce_count(in, Column::kInflightTokens, &abi::EndpointRecord::inflight_tokens);
      }},
     {column_bit(Column::kWaiting),
      [](const Inputs& in) {
-       produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F);
+       produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F,
+                    &abi::ModelLoadWord::waiting);
      }},
     {column_bit(Column::kRunning),
      [](const Inputs& in) {
-       produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F);
+       produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F,
+                    &abi::ModelLoadWord::running);
      }},
     {column_bit(Column::kKvUse),
      [](const Inputs& in) {

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "daemon/endpoints/failure_word.hpp"
+
 namespace pickd::workers {
 
 namespace {
@@ -20,20 +22,34 @@ void count_usage(const DecodedReport& report, state::Counters& counters) {
 }  // namespace
 
 ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid,
-                                  const endpoints::Topology& topology, bool* found) const {
+                                  const endpoints::Topology& topology, std::uint64_t* from,
+                                  bool* found) const {
   const endpoints::TopologyEndpoint* endpoint = nullptr;
   topology.for_each_named(report.fallback, [&](std::uint16_t id) { endpoint = topology.find(id); });
   *found = endpoint != nullptr;
   if (endpoint == nullptr) return ReportOutcome::kUnknownTicket;
   const abi::LifeWord life{records_[endpoint->id].life.load(std::memory_order_acquire)};
-  return reservations_->move(report.ticket, uid,
-                             abi::endpoint_handle(endpoint->id, life.generation()));
+  const ReportOutcome outcome = reservations_->move(
+      report.ticket, uid, abi::endpoint_handle(endpoint->id, life.generation()), from);
+  if (abi::handle_endpoint(*from) == endpoint->id) *from = 0;  // it stayed: nobody failed
+  return outcome;
+}
+
+// What a report says of the endpoint that held the ticket. A caller that went away says nothing.
+void ReportHandler::note(abi::ReportKind kind, std::uint64_t handle) const {
+  if (handle == 0) return;
+  abi::EndpointRecord& record = records_[abi::handle_endpoint(handle)];
+  const std::uint32_t generation = abi::handle_generation(handle);
+  if (kind == abi::ReportKind::kDone) endpoints::note_success(record, generation);
+  if (kind == abi::ReportKind::kFailed || kind == abi::ReportKind::kFallback)
+    endpoints::note_failure(record, generation);
 }
 
 int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
                          const endpoints::Topology& topology, state::Counters& counters) const {
   ReportOutcome outcome = ReportOutcome::kUnknownTicket;
   bool known_endpoint = true;
+  std::uint64_t held = 0;  // the endpoint that this report is about
   switch (report.kind) {
     case abi::ReportKind::kFirstToken:
       outcome = reservations_->first_token(report.ticket, uid);
@@ -44,9 +60,14 @@ int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::ui
       break;
     case abi::ReportKind::kDone:
     case abi::ReportKind::kFailed:
-    case abi::ReportKind::kCancelled: outcome = reservations_->end(report.ticket, uid); break;
-    case abi::ReportKind::kFallback: outcome = move(report, uid, topology, &known_endpoint); break;
+    case abi::ReportKind::kCancelled:
+      outcome = reservations_->end(report.ticket, uid, &held);
+      break;
+    case abi::ReportKind::kFallback:
+      outcome = move(report, uid, topology, &held, &known_endpoint);
+      break;
   }
+  if (outcome == ReportOutcome::kApplied) note(report.kind, held);
   if (!known_endpoint) {
     counters.add(abi::Counter::reports_unknown);
     return -ENOENT;

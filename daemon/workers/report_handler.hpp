@@ -1,4 +1,5 @@
-// What a report does: releases or moves what a ticket holds, and counts what the engine said.
+// What a report does: releases or moves what a ticket holds, counts what the engine said, and notes
+// whether the endpoint served.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace pickd::workers {
 
 class ReportHandler {
  public:
-  ReportHandler(endpoints::Reservations& reservations, const abi::EndpointRecord* records)
+  ReportHandler(endpoints::Reservations& reservations, abi::EndpointRecord* records)
       : reservations_(&reservations), records_(records) {}
 
   // The status for the client: 0, -ESTALE, -EPERM, -ENOENT (no such fallback endpoint).
@@ -21,10 +22,12 @@ class ReportHandler {
 
  private:
   endpoints::ReportOutcome move(const DecodedReport& report, std::uint32_t uid,
-                                const endpoints::Topology& topology, bool* found) const;
+                                const endpoints::Topology& topology, std::uint64_t* from,
+                                bool* found) const;
+  void note(abi::ReportKind kind, std::uint64_t handle) const;
 
   endpoints::Reservations* reservations_;
-  const abi::EndpointRecord* records_;
+  abi::EndpointRecord* records_;
 };
 
 }  // namespace pickd::workers

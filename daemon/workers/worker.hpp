@@ -40,7 +40,7 @@ struct WorkerParts {
   pick::PickCore* core;
   endpoints::TopologyStore* topologies;
   endpoints::Reservations* reservations;
-  const abi::EndpointRecord* records;
+  abi::EndpointRecord* records;
   abi::Word* counters_row;
   abi::WorkerWord* word;  // whether it sleeps, for the clients
   state::TickClock clock;

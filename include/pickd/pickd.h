@@ -289,9 +289,9 @@ typedef enum pickd_report_kind {
   PICKD_REPORT_FIRST_TOKEN = 1, /* the first token came: its prefill is over */
   PICKD_REPORT_PROGRESS = 2,    /* the stream lives; output_tokens so far */
   PICKD_REPORT_DONE = 3,        /* the request ended well; usage as far as known */
-  PICKD_REPORT_FAILED = 4,      /* the endpoint failed; the request ended */
-  PICKD_REPORT_FALLBACK = 5,    /* `endpoint` serves it now: the reservation moves there */
-  PICKD_REPORT_CANCELLED = 6    /* the caller went away; the request ended */
+  PICKD_REPORT_FAILED = 4,      /* the endpoint failed, which makes it suspect; the request ended */
+  PICKD_REPORT_FALLBACK = 5,    /* it failed too, and `endpoint` serves now: the reservation moves */
+  PICKD_REPORT_CANCELLED = 6    /* the caller went away: says nothing of the endpoint; it ended */
 } pickd_report_kind;
 
 typedef struct pickd_report_info {

@@ -89,11 +89,16 @@ TEST(Layout, AnEndpointRecordStandsWhereLayoutSays) {
   EXPECT_EQ(offsetof(EndpointRecord, live_blocks), 64U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_max), 72U);
   EXPECT_EQ(offsetof(EndpointRecord, text_version), 76U);
+  EXPECT_EQ(offsetof(EndpointRecord, foreign_requests), 80U);
+  EXPECT_EQ(offsetof(EndpointRecord, told_ticks_max), 84U);
+  EXPECT_EQ(offsetof(EndpointRecord, failures), 88U);
+  EXPECT_EQ(offsetof(EndpointRecord, engine_start_ms), 96U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_active), 112U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_waiting), 176U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_recent), 240U);
   EXPECT_EQ(offsetof(EndpointRecord, name), 304U);
   EXPECT_EQ(offsetof(EndpointRecord, address), 432U);
+  EXPECT_EQ(offsetof(EndpointRecord, model_load), 560U);
   EXPECT_EQ(sizeof(EndpointRecord), 640U);
 }
 

@@ -121,14 +121,26 @@ TEST(GatheringOfNobody, AnswersNoReadyEndpoint) {
   EXPECT_EQ(rig.pick(request).status, -EHOSTUNREACH);
 }
 
-TEST_F(Gathering, TakesNoDrainingDownOrStartingEndpoint) {
+TEST_F(Gathering, TakesNoDrainingDownOrStartingEndpointWhileOneIsReady) {
   for (const auto state : {abi::EndpointState::kDraining, abi::EndpointState::kDown,
                            abi::EndpointState::kStarting, abi::EndpointState::kFree}) {
     rig.set_state("llama", state);
     EXPECT_EQ(candidates(rig, rig.request()), Names{"qwen"});
   }
+  rig.set_state("llama", abi::EndpointState::kDraining);
   rig.set_state("qwen", abi::EndpointState::kDraining);
   EXPECT_EQ(rig.pick(rig.request()).status, -EHOSTUNREACH);
+}
+
+TEST_F(Gathering, NeverGivesUpTheLastOneButTakesTheLeastBad) {
+  rig.set_state("llama", abi::EndpointState::kDown);
+  rig.set_state("qwen", abi::EndpointState::kStarting);
+  EXPECT_EQ(candidates(rig, rig.request()), Names{"qwen"});
+  rig.set_state("qwen", abi::EndpointState::kDown);
+  EXPECT_EQ(rig.pick(rig.request()).count, 2U);
+  EXPECT_EQ(rig.pick(rig.request()).reason, abi::Reason::kFallback);
+  rig.set_state("qwen", abi::EndpointState::kSuspect);
+  EXPECT_EQ(candidates(rig, rig.request()), Names{"qwen"});
 }
 
 TEST_F(Gathering, TakesSuspectEndpointsOnlyWhenNobodyIsReady) {

@@ -183,6 +183,7 @@ class PickRig {
     return row_[static_cast<std::uint32_t>(counter)].load();
   }
 
+  endpoints::TopologyStore& store() { return store_; }
   endpoints::EndpointTable& endpoint_table() { return endpoints_; }
   endpoints::Reservations& reservations() { return reservations_; }
   prefix::PrefixTable& table() { return table_; }

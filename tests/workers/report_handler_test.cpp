@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "daemon/endpoints/endpoint_table.hpp"
+#include "daemon/endpoints/failure_word.hpp"
 
 namespace pickd::workers {
 namespace {
@@ -42,6 +43,16 @@ class Reports : public ::testing::Test {
   std::uint64_t tokens(const char* name) const {
     return abi::CountWord{records_[store_.current().find_name(name)->id].inflight_tokens.load()}
         .count();
+  }
+  abi::EndpointState state(const char* name) const {
+    return static_cast<abi::EndpointState>(
+        records_[store_.current().find_name(name)->id].state.load());
+  }
+  abi::FailureWord failures(const char* name) const {
+    return {records_[store_.current().find_name(name)->id].failures.load()};
+  }
+  std::uint32_t generation(const char* name) const {
+    return store_.current().find_name(name)->generation;
   }
   std::uint64_t counted(abi::Counter counter) const {
     return row_[static_cast<std::uint32_t>(counter)].load();
@@ -109,6 +120,51 @@ TEST_F(Reports, OfAFallbackThatThereIsNotChangeNothing) {
   EXPECT_EQ(requests("a"), 1U);
   EXPECT_EQ(counted(abi::Counter::reports), 0U);
   EXPECT_EQ(counted(abi::Counter::reports_unknown), 1U);
+}
+
+TEST_F(Reports, OfAFailureMakeTheEndpointSuspectAtOnce) {
+  EXPECT_EQ(state("a"), abi::EndpointState::kReady);
+  EXPECT_EQ(apply(abi::ReportKind::kFailed), 0);
+  EXPECT_EQ(state("a"), abi::EndpointState::kSuspect);
+  EXPECT_EQ(state("b"), abi::EndpointState::kReady);
+  EXPECT_EQ(failures("a").in_a_row(), 1U);
+  EXPECT_EQ(failures("a").all(), 1U);
+}
+
+TEST_F(Reports, OfAFallbackSayThatTheOneBeforeFailed) {
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "b"), 0);
+  EXPECT_EQ(state("a"), abi::EndpointState::kSuspect);
+  EXPECT_EQ(state("b"), abi::EndpointState::kReady);
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "b"), 0);
+  EXPECT_EQ(state("b"), abi::EndpointState::kReady) << "it stayed where it was";
+}
+
+TEST_F(Reports, OfACallerThatWentAwaySayNothingOfTheEndpoint) {
+  EXPECT_EQ(apply(abi::ReportKind::kCancelled), 0);
+  EXPECT_EQ(state("a"), abi::EndpointState::kReady);
+  EXPECT_EQ(failures("a").all(), 0U);
+}
+
+TEST_F(Reports, OfAGoodEndEndARowOfFailures) {
+  endpoints::note_failure(records_[1], generation("a"));
+  endpoints::note_failure(records_[1], generation("a"));
+  EXPECT_EQ(failures("a").in_a_row(), 2U);
+  EXPECT_EQ(apply(abi::ReportKind::kDone), 0);
+  EXPECT_EQ(failures("a").in_a_row(), 0U);
+  EXPECT_EQ(failures("a").all(), 2U);
+}
+
+TEST_F(Reports, OfAFailureOfAnEngineThatIsGoneLeaveTheNextOneAlone) {
+  ASSERT_TRUE(table_.reset("a", 20).ok());
+  EXPECT_EQ(apply(abi::ReportKind::kFailed), -ESTALE);
+  EXPECT_EQ(state("a"), abi::EndpointState::kReady);
+  EXPECT_EQ(failures("a").all(), 0U);
+}
+
+TEST_F(Reports, OfAFailureDoNotTakeBackAnOperatorsDrain) {
+  ASSERT_TRUE(table_.drain("a", true).ok());
+  EXPECT_EQ(apply(abi::ReportKind::kFailed), 0);
+  EXPECT_EQ(state("a"), abi::EndpointState::kDraining);
 }
 
 TEST_F(Reports, AreAppliedOnceAndThenStale) {
