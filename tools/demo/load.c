@@ -12,7 +12,6 @@
  * of the call pickd_pick(). `picks` says how many picks, each with a report, one caller made one
  * after another in how many seconds. */
 #include <curl/curl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <pickd/pickd.h>
 #include <stdio.h>
@@ -20,11 +19,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "attempts.h"
+#include "load_options.h"
 #include "sse.h"
 #include "workload.h"
 
 /* A pick that takes longer than this is a failed turn. */
 #define PICK_TIMEOUT_US 1000000
+/* With --retry: a request is given up after so many attempts. */
+#define ATTEMPTS_MAX 10
 /* Turns under way at the end may take this long to finish. */
 #define DRAIN_US 30000000
 /* Both are eight bytes: whole pseudo-tokens of enginesim. */
@@ -47,7 +50,9 @@ struct talk {
   struct buffer answer;
   struct sse sse;
   pickd_result* result;
-  size_t endpoint; /* of the result: 0 the winner, then fallbacks */
+  size_t endpoint;   /* of the result: 0 the winner, then fallbacks */
+  unsigned attempt;  /* of the turn; the first is 1 */
+  int64_t picked_us; /* when the result was made */
   int64_t pick_us;
   int64_t first_us; /* 0: no token yet */
   int64_t last_us;
@@ -65,6 +70,9 @@ struct driver {
   size_t talk_count;
   size_t streaming;
   int64_t end_us; /* no turn begins after this */
+  int retry;      /* a turn that fails is tried elsewhere whatever was answered of it */
+  long stall_s;   /* without a byte for so long an attempt has failed; 0: no limit */
+  struct attempts attempts;
 };
 
 static int64_t now_us(void) {
@@ -84,6 +92,13 @@ static const struct turn* turn_of(const struct talk* talk) {
 
 /* ---- Picks and reports
  * --------------------------------------------------------------------------- */
+
+static struct attempt attempt_of(const struct driver* driver, const struct talk* talk) {
+  const char* name = pickd_result_name(talk->result, talk->endpoint);
+  const struct attempt attempt = {(size_t)(talk - driver->talks), talk->turn,
+                                  name == NULL ? "-" : name, talk->attempt};
+  return attempt;
+}
 
 static int pick(struct driver* driver, struct talk* talk, uint32_t output_tokens) {
   pickd_slice text = {talk->prompt.data, talk->prompt.size};
@@ -158,6 +173,9 @@ static void send_request(struct driver* driver, struct talk* talk) {
   curl_easy_setopt(talk->easy, CURLOPT_POSTFIELDS, talk->body.data);
   curl_easy_setopt(talk->easy, CURLOPT_POSTFIELDSIZE, (long)talk->body.size);
   sse_reset(&talk->sse);
+  talk->attempt++;
+  const struct attempt attempt = attempt_of(driver, talk);
+  attempts_sent(&driver->attempts, now_us(), &attempt);
   curl_multi_add_handle(driver->multi, talk->easy);
 }
 
@@ -195,32 +213,49 @@ static void print_turn(const struct talk* talk, const char* status) {
   fflush(stdout);
 }
 
+/* Picks an endpoint for the turn and sends it there. */
+static int pick_and_send(struct driver* driver, struct talk* talk) {
+  talk->endpoint = 0;
+  const int64_t before = now_us();
+  const int status = pick(driver, talk, turn_of(talk)->output_tokens);
+  talk->picked_us = before; /* what failed from then on, the result may not know of */
+  talk->pick_us = now_us() - before;
+  if (status == 0) {
+    send_request(driver, talk);
+    return 0;
+  }
+  char why[256];
+  pickd_last_error(driver->client, why, sizeof why);
+  fprintf(stderr, "pickd-demo-load: pick: %s (%s)\n", pickd_strerror(status), why);
+  return status;
+}
+
+static void give_up(struct driver* driver, struct talk* talk, const char* status) {
+  const struct attempt attempt = attempt_of(driver, talk);
+  attempts_lost(&driver->attempts, now_us(), &attempt);
+  driver->streaming--;
+  print_turn(talk, status);
+  talk->phase = ENDED;
+}
+
+static void forget_answer(struct talk* talk) {
+  memset(&talk->usage, 0, sizeof talk->usage);
+  talk->answer.size = talk->gaps.size = 0;
+  talk->first_us = 0;
+  talk->done = 0;
+}
+
 static void start_turn(struct driver* driver, struct talk* talk) {
   if (talk->turn == 0) buffer_text(&talk->prompt, talk->plan->system);
   buffer_text(&talk->prompt, USER_MARK);
   buffer_text(&talk->prompt, turn_of(talk)->text);
   buffer_text(&talk->prompt, ANSWER_MARK);
-  memset(&talk->usage, 0, sizeof talk->usage);
-  talk->answer.size = talk->gaps.size = 0;
-  talk->first_us = 0;
-  talk->endpoint = 0;
-  talk->done = 0;
-
-  const int64_t before = now_us();
-  const int status = pick(driver, talk, turn_of(talk)->output_tokens);
-  talk->pick_us = now_us() - before;
-  if (status != 0) {
-    char why[256];
-    pickd_last_error(driver->client, why, sizeof why);
-    fprintf(stderr, "pickd-demo-load: pick: %s (%s)\n", pickd_strerror(status), why);
-    talk->phase = ENDED;
-    print_turn(talk, "pick-failed");
-    return;
-  }
+  forget_answer(talk);
+  talk->attempt = 0;
   write_body(driver, talk);
   talk->phase = STREAMING;
   driver->streaming++;
-  send_request(driver, talk);
+  if (pick_and_send(driver, talk) != 0) give_up(driver, talk, "pick-failed");
 }
 
 static void next_turn(const struct driver* driver, struct talk* talk) {
@@ -237,11 +272,44 @@ static void next_turn(const struct driver* driver, struct talk* talk) {
   talk->phase = talk->due_us < driver->end_us ? WAITING : ENDED;
 }
 
+/* The next best endpoint at which nothing failed since the pick; the count when there is none. */
+static size_t next_fallback(const struct driver* driver, const struct talk* talk) {
+  const size_t count = pickd_result_endpoint_count(talk->result);
+  size_t next = talk->endpoint + 1;
+  while (next < count &&
+         attempts_failed_since(&driver->attempts, pickd_result_name(talk->result, next),
+                               talk->picked_us)) {
+    next++;
+  }
+  return next;
+}
+
+/* The attempt failed: another endpoint may still serve the turn. */
+static void try_elsewhere(struct driver* driver, struct talk* talk) {
+  const int again = talk->first_us == 0 || driver->retry; /* else a part was answered */
+  const size_t next = next_fallback(driver, talk);
+  if (again && next < pickd_result_endpoint_count(talk->result)) {
+    talk->endpoint = next;
+    forget_answer(talk);
+    report(driver, talk, PICKD_REPORT_FALLBACK);
+    send_request(driver, talk);
+    return;
+  }
+  report(driver, talk, PICKD_REPORT_FAILED);
+  if (driver->retry && talk->attempt < ATTEMPTS_MAX) {
+    forget_answer(talk);
+    if (pick_and_send(driver, talk) == 0) return;
+  }
+  give_up(driver, talk, "failed");
+}
+
 static void on_ended(struct driver* driver, struct talk* talk, CURLcode code) {
   long status = 0;
   curl_easy_getinfo(talk->easy, CURLINFO_RESPONSE_CODE, &status);
   curl_multi_remove_handle(driver->multi, talk->easy);
+  const struct attempt attempt = attempt_of(driver, talk);
   if (code == CURLE_OK && status == 200 && talk->done) {
+    attempts_done(&driver->attempts, now_us(), &attempt);
     driver->streaming--;
     report(driver, talk, PICKD_REPORT_DONE);
     print_turn(talk, "ok");
@@ -250,17 +318,9 @@ static void on_ended(struct driver* driver, struct talk* talk, CURLcode code) {
   }
   fprintf(stderr, "pickd-demo-load: %s: %s, HTTP status %ld\n",
           pickd_result_address(talk->result, talk->endpoint), curl_easy_strerror(code), status);
-  /* Nothing was answered yet: the next best endpoint may still serve it. */
-  if (talk->first_us == 0 && talk->endpoint + 1 < pickd_result_endpoint_count(talk->result)) {
-    talk->endpoint++;
-    report(driver, talk, PICKD_REPORT_FALLBACK);
-    send_request(driver, talk);
-    return;
-  }
-  driver->streaming--;
-  report(driver, talk, PICKD_REPORT_FAILED);
-  print_turn(talk, "failed");
-  talk->phase = ENDED;
+  attempts_failed(&driver->attempts, now_us(), &attempt,
+                  code == CURLE_OK ? "no whole answer" : curl_easy_strerror(code));
+  try_elsewhere(driver, talk);
 }
 
 /* Starts what is due; gives the time of the next turn that is not. */
@@ -341,55 +401,28 @@ static void make_talks(struct driver* driver, const struct workload* workload,
     curl_easy_setopt(talk->easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(talk->easy, CURLOPT_WRITEDATA, (void*)&streams[i]);
     curl_easy_setopt(talk->easy, CURLOPT_NOSIGNAL, 1L);
+    if (driver->stall_s > 0) {
+      curl_easy_setopt(talk->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+      curl_easy_setopt(talk->easy, CURLOPT_LOW_SPEED_TIME, driver->stall_s);
+      curl_easy_setopt(talk->easy, CURLOPT_CONNECTTIMEOUT, driver->stall_s);
+    }
     curl_easy_setopt(talk->easy, CURLOPT_NOPROXY, "*");
   }
 }
 
-static void usage(FILE* out) {
-  fputs(
-      "Usage: pickd-demo-load --workload FILE [--socket PATH] [--model NAME] [--seconds S]\n"
-      "                       [--probe-seconds S]\n"
-      "  --workload       conversations to play; tools/demo/workload.h has the format\n"
-      "  --socket         pickd's control socket; otherwise $PICKD_SOCKET or "
-      "/run/pickd/pickd.sock\n"
-      "  --model          model to ask for; default demo\n"
-      "  --seconds        starts no turn later than this; default: all turns\n"
-      "  --probe-seconds  measures picks per second this long at the end; default 0\n",
-      out);
-}
-
 int main(int argc, char** argv) {
-  static const struct option kOptions[] = {{"workload", required_argument, NULL, 'w'},
-                                           {"socket", required_argument, NULL, 's'},
-                                           {"model", required_argument, NULL, 'm'},
-                                           {"seconds", required_argument, NULL, 't'},
-                                           {"probe-seconds", required_argument, NULL, 'p'},
-                                           {"help", no_argument, NULL, 'h'},
-                                           {NULL, 0, NULL, 0}};
-  const char* path = NULL;
+  struct load_options asked;
+  const int parsed = load_options_parse(argc, argv, &asked);
+  if (parsed >= 0) return parsed;
   pickd_options options = PICKD_OPTIONS_INIT;
-  struct driver driver = {.model = "demo"};
-  double seconds = 1e9;
-  double probe_seconds = 0;
-  int option;
-  while ((option = getopt_long(argc, argv, "", kOptions, NULL)) != -1) {
-    switch (option) {
-      case 'w': path = optarg; break;
-      case 's': options.socket_path = optarg; break;
-      case 'm': driver.model = optarg; break;
-      case 't': seconds = atof(optarg); break;
-      case 'p': probe_seconds = atof(optarg); break;
-      case 'h': usage(stdout); return 0;
-      default: usage(stderr); return 2;
-    }
-  }
-  if (path == NULL || optind != argc || !(seconds > 0) || !(probe_seconds >= 0)) {
-    usage(stderr);
-    return 2;
-  }
+  options.socket_path = asked.socket;
+  struct driver driver = {.model = asked.model,
+                          .retry = asked.retry,
+                          .stall_s = asked.stall_s,
+                          .attempts = {.log = asked.log}};
 
   struct workload workload;
-  if (workload_read(path, &workload) != 0) return 1;
+  if (workload_read(asked.workload, &workload) != 0) return 1;
   const int opened = pickd_open(&options, &driver.client);
   if (opened != 0) die("cannot reach pickd", pickd_strerror(opened));
   curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -405,10 +438,11 @@ int main(int argc, char** argv) {
   curl_multi_setopt(driver.multi, CURLMOPT_MAXCONNECTS, 1024L);
 
   const int64_t begin_us = now_us();
-  driver.end_us = begin_us + (int64_t)(seconds * 1e6);
+  driver.end_us = begin_us + (int64_t)(asked.seconds * 1e6);
   make_talks(&driver, &workload, streams, begin_us);
   play(&driver);
-  if (probe_seconds > 0 && driver.talk_count > 0) probe(&driver, (int64_t)(probe_seconds * 1e6));
+  if (asked.probe_seconds > 0 && driver.talk_count > 0)
+    probe(&driver, (int64_t)(asked.probe_seconds * 1e6));
 
   for (size_t i = 0; i < driver.talk_count; i++) {
     struct talk* talk = &driver.talks[i];
@@ -419,6 +453,7 @@ int main(int argc, char** argv) {
     pickd_result_free(talk->result);
   }
   free(driver.talks);
+  attempts_free(&driver.attempts);
   workload_free(&workload);
   free(streams);
   curl_multi_cleanup(driver.multi);
