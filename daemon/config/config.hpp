@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/config/pool_config.hpp"
 #include "daemon/config/tree.hpp"
 
 namespace pickd::config {
@@ -111,9 +112,6 @@ struct ScrapeConfig {
   bool operator==(const ScrapeConfig&) const = default;
 };
 
-// Values as in pickd_role of pickd.h and Endpoint.role of pickd.fbs.
-enum class Role : std::uint8_t { kBoth = 0, kDecode = 1, kPrefill = 2, kEncode = 3 };
-
 struct EndpointConfig {
   std::string name;     // unique, 1..127 bytes
   std::string address;  // "host:port" or a URL, 1..127 bytes
@@ -185,7 +183,8 @@ struct Config {
   LogConfig log;
   SchedulingConfig scheduling;
   std::vector<EndpointConfig>
-      endpoints;  // of `endpoints:` and of `pools:`, in the order of the file
+      endpoints;                  // of `endpoints:` and of `pools:`, in the order of the file
+  std::vector<PoolConfig> pools;  // those with ranks or a discovery, in the order of the file
 
   bool operator==(const Config&) const = default;
 };

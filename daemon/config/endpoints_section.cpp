@@ -1,4 +1,4 @@
-// `endpoints:` and `pools:`: the static endpoints of the file.
+// `endpoints:`: the static endpoints of the file, and how one entry is read, wherever it stands.
 #include <algorithm>
 #include <unordered_map>
 
@@ -50,43 +50,6 @@ Role role_of(const std::string& name) {
   return static_cast<Role>(std::find(kRoles.begin(), kRoles.end(), name) - kRoles.begin());
 }
 
-EndpointConfig read_endpoint(MapReader& read, const Place& place) {
-  EndpointConfig endpoint;
-  endpoint.place = place;
-  endpoint.name = read.required_text("name", 1, kNameBytesMax);
-  endpoint.address = read.required_text("address", 1, abi::kEndpointAddressBytesMax);
-  const std::string mistake = endpoint.address.empty() ? "" : address_mistake(endpoint.address);
-  if (!mistake.empty()) read.refuse("address", mistake + "; is " + shown(endpoint.address));
-  endpoint.role = role_of(read.choice("role", "both", kRoles));
-  endpoint.models = read.text_list("models", abi::kEndpointModelsMax, abi::kModelBytesMax);
-  endpoint.labels = read.text_map("labels", abi::kEndpointLabelsMax, abi::kAttributeBytesMax);
-  if (read.integer("capacity_tokens", 0, 0, kCapacityTokensMax) != 0) {
-    endpoint.capacity_tokens =
-        read.integer("capacity_tokens", 0, kCapacityTokensMin, kCapacityTokensMax);
-  }
-  endpoint.metrics_url = read.text("metrics_url", "", 0, abi::kMetricsUrlBytesMax);
-  const std::string url_mistake = metrics_url_mistake(endpoint.metrics_url);
-  if (!url_mistake.empty()) read.refuse("metrics_url", url_mistake);
-  endpoint.engine = read.text("engine", "", 0, abi::kEngineBytesMax);
-  if (read.has("rank")) {
-    endpoint.rank = static_cast<std::uint32_t>(read.integer("rank", 0, 0, abi::kRankMax));
-  }
-  return endpoint;
-}
-
-std::string item(const std::string& list, std::size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
-
-// The entries of a list, or none and an error.
-const std::vector<Tree>& entries_of(const Node& list, const Place& place, const std::string& key,
-                                    Errors& errors) {
-  static const std::vector<Tree> none;
-  if (list.is_list()) return list.items;
-  if (!list.is_null()) errors.add(place, key, "must be a list (`- name: ...`)");
-  return none;
-}
-
 }  // namespace
 
 const std::vector<ItemKey>& endpoint_keys() {
@@ -111,55 +74,58 @@ const std::vector<ItemKey>& endpoint_keys() {
   return keys;
 }
 
-const std::vector<ItemKey>& pool_keys() {
-  static const std::vector<ItemKey> keys = {
-      {"name", "1 to 127 bytes", "", "Unique among the pools."},
-      {"models", "list, at most 64", "empty: any", "For its endpoints that list none themselves."},
-      {"endpoints", "list", "empty", "Entries as under `endpoints:`, without `pool`."},
-  };
-  return keys;
+const char* role_name(Role role) { return kRoles[static_cast<std::size_t>(role)].c_str(); }
+
+const std::vector<Tree>& list_entries(const Node& list, const Place& place, const std::string& key,
+                                      Errors& errors) {
+  static const std::vector<Tree> none;
+  if (list.is_list()) return list.items;
+  if (!list.is_null()) errors.add(place, key, "must be a list (`- name: ...`)");
+  return none;
 }
 
-const char* role_name(Role role) { return kRoles[static_cast<std::size_t>(role)].c_str(); }
+std::uint64_t read_capacity_tokens(MapReader& read) {
+  if (read.integer("capacity_tokens", 0, 0, kCapacityTokensMax) == 0) return 0;
+  return read.integer("capacity_tokens", 0, kCapacityTokensMin, kCapacityTokensMax);
+}
+
+EndpointConfig read_endpoint(const Node& node, const std::string& key, const std::string* pool,
+                             Errors& errors) {
+  MapReader read(&node, key, node.place, errors);
+  EndpointConfig endpoint;
+  endpoint.place = node.place;
+  endpoint.name = read.required_text("name", 1, kNameBytesMax);
+  endpoint.address = read.required_text("address", 1, abi::kEndpointAddressBytesMax);
+  const std::string mistake = endpoint.address.empty() ? "" : address_mistake(endpoint.address);
+  if (!mistake.empty()) read.refuse("address", mistake + "; is " + shown(endpoint.address));
+  endpoint.role = role_of(read.choice("role", "both", kRoles));
+  endpoint.models = read.text_list("models", abi::kEndpointModelsMax, abi::kModelBytesMax);
+  endpoint.labels = read.text_map("labels", abi::kEndpointLabelsMax, abi::kAttributeBytesMax);
+  endpoint.capacity_tokens = read_capacity_tokens(read);
+  endpoint.metrics_url = read.text("metrics_url", "", 0, abi::kMetricsUrlBytesMax);
+  const std::string url_mistake = metrics_url_mistake(endpoint.metrics_url);
+  if (!url_mistake.empty()) read.refuse("metrics_url", url_mistake);
+  endpoint.engine = read.text("engine", "", 0, abi::kEngineBytesMax);
+  if (read.has("rank")) {
+    endpoint.rank = static_cast<std::uint32_t>(read.integer("rank", 0, 0, abi::kRankMax));
+  }
+  if (pool == nullptr) {
+    endpoint.pool = read.text("pool", "default", 1, kNameBytesMax);
+  } else {
+    if (!read.text("pool", "").empty())
+      read.refuse("pool", "the pool is " + shown(*pool) + ", by its place; remove it");
+    endpoint.pool = *pool;
+  }
+  read.finish();
+  return endpoint;
+}
 
 void read_endpoints(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
                     Errors& errors) {
-  const std::vector<Tree>& items = entries_of(list, place, "endpoints", errors);
+  const std::vector<Tree>& items = list_entries(list, place, "endpoints", errors);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    MapReader read(items[i].get(), item("endpoints", i), items[i]->place, errors);
-    EndpointConfig endpoint = read_endpoint(read, items[i]->place);
-    endpoint.pool = read.text("pool", "default", 1, kNameBytesMax);
-    read.finish();
-    endpoints.push_back(std::move(endpoint));
-  }
-}
-
-void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
-                Errors& errors) {
-  const std::vector<Tree>& pools = entries_of(list, place, "pools", errors);
-  std::unordered_map<std::string, Place> seen;
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    MapReader read_pool(pools[i].get(), item("pools", i), pools[i]->place, errors);
-    const std::string name = read_pool.required_text("name", 1, kNameBytesMax);
-    const auto [first, added] = seen.emplace(name, read_pool.place_of("name"));
-    if (!added && !name.empty()) {
-      read_pool.refuse("name",
-                       "the pool " + shown(name) + " is there already, at " + first->second.text());
-    }
-    const auto models = read_pool.text_list("models", abi::kEndpointModelsMax, abi::kModelBytesMax);
-    const auto items = read_pool.list("endpoints", abi::kEndpointIdsMax);
-    for (std::size_t j = 0; j < items.size(); ++j) {
-      MapReader read(items[j].get(), item(item("pools", i) + ".endpoints", j), items[j]->place,
-                     errors);
-      EndpointConfig endpoint = read_endpoint(read, items[j]->place);
-      if (!read.text("pool", "").empty())
-        read.refuse("pool", "the pool is " + shown(name) + ", by its place; remove it");
-      read.finish();
-      endpoint.pool = name;
-      if (endpoint.models.empty()) endpoint.models = models;
-      endpoints.push_back(std::move(endpoint));
-    }
-    read_pool.finish();
+    endpoints.push_back(
+        read_endpoint(*items[i], "endpoints[" + std::to_string(i) + "]", nullptr, errors));
   }
 }
 

@@ -83,7 +83,8 @@ class Loader {
     const std::string& key = entry.key;
     if (key == "endpoints")
       return read_endpoints(*entry.value, entry.place, config().endpoints, errors_);
-    if (key == "pools") return read_pools(*entry.value, entry.place, config().endpoints, errors_);
+    if (key == "pools")
+      return read_pools(*entry.value, entry.place, config().endpoints, config().pools, errors_);
     if (const Setting* setting = find_setting(key)) return apply(*setting, entry);
     const bool known = std::any_of(sections().begin(), sections().end(),
                                    [&key](const Section& section) { return section.name == key; });

@@ -37,7 +37,28 @@ constexpr const char* kPoolsText = R"(
 ## pools
 
 Another way to write endpoints: a list of pools with their endpoints, which get the pool's name and,
-where they list no models themselves, its models.
+where they list no models themselves, its models. Endpoints that are found while the daemon runs
+come from its `discovery`; [discovery.md](discovery.md) has an example of each source.
+
+)";
+
+constexpr const char* kRanksText = R"(
+`ranks`, for its endpoints here and for those that are found:
+
+)";
+
+constexpr const char* kDiscoveryText = R"(
+`discovery`, with one of the first three keys:
+
+)";
+
+constexpr const char* kDnsText = R"(
+`dns`:
+
+)";
+
+constexpr const char* kKubernetesText = R"(
+`kubernetes`, with one of the first two keys:
 
 )";
 
@@ -120,6 +141,10 @@ std::string configuration_manual() {
   }
   out += kEndpointsText + item_table(endpoint_keys());
   out += kPoolsText + item_table(pool_keys());
+  out += kRanksText + item_table(ranks_keys());
+  out += kDiscoveryText + item_table(discovery_keys());
+  out += kDnsText + item_table(dns_keys());
+  out += kKubernetesText + item_table(kubernetes_keys());
   return out + kExample;
 }
 

@@ -29,7 +29,8 @@ MapReader::MapReader(const Node* map, std::string key, Place place, Errors& erro
 }
 
 std::string MapReader::path(std::string_view name) const {
-  return key_.empty() ? std::string(name) : key_ + "." + std::string(name);
+  if (key_.empty() || name.empty()) return key_ + std::string(name);
+  return key_ + "." + std::string(name);
 }
 
 Place MapReader::place_of(std::string_view name) const {

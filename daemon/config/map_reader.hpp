@@ -59,7 +59,7 @@ class MapReader {
   // A reader of the map below `name`; call its finish() too.
   MapReader map(std::string_view name);
 
-  // A mistake that only the caller can see, put at the key's place.
+  // A mistake that only the caller can see, put at the key's place; without a name, at the map's.
   void refuse(std::string_view name, std::string_view what);
   void finish();
 

@@ -61,6 +61,14 @@ std::string print_plugins(const SchedulingConfig& scheduling) {
   return out;
 }
 
+std::string print_labels(const std::vector<std::pair<std::string, std::string>>& labels) {
+  std::string out;
+  for (const auto& [key, value] : labels) {
+    out += (out.empty() ? "" : ", ") + format_text(key) + ": " + format_text(value);
+  }
+  return "{" + out + "}";
+}
+
 std::string print_endpoints(const std::vector<EndpointConfig>& endpoints) {
   if (endpoints.empty()) return "\nendpoints: []\n";
   std::string out = "\nendpoints:\n";
@@ -75,12 +83,72 @@ std::string print_endpoints(const std::vector<EndpointConfig>& endpoints) {
       out += "    metrics_url: " + format_text(endpoint.metrics_url) + "\n";
     if (!endpoint.engine.empty()) out += "    engine: " + format_text(endpoint.engine) + "\n";
     if (endpoint.rank) out += "    rank: " + std::to_string(*endpoint.rank) + "\n";
-    out += "    labels: {";
-    for (std::size_t i = 0; i < endpoint.labels.size(); ++i) {
-      const auto& [key, value] = endpoint.labels[i];
-      out += (i == 0 ? "" : ", ") + format_text(key) + ": " + format_text(value);
-    }
-    out += "}\n";
+    out += "    labels: " + print_labels(endpoint.labels) + "\n";
+  }
+  return out;
+}
+
+std::string print_ranks(const RanksConfig& ranks) {
+  std::string out = "    ranks: {";
+  if (ranks.behind == RanksConfig::Behind::kListedPorts) {
+    for (const std::uint32_t port : ranks.ports)
+      out += (out.ends_with('{') ? "ports: [" : ", ") + std::to_string(port);
+    out += "]";
+  } else {
+    const bool one_port = ranks.behind == RanksConfig::Behind::kOnePort;
+    out += "count: " + std::to_string(ranks.count) +
+           ", behind: " + (one_port ? "one-port" : "consecutive-ports");
+  }
+  return out + ", as: " + (ranks.as == RanksConfig::As::kOne ? "one" : "endpoints") + "}\n";
+}
+
+std::string print_dns(const DnsDiscoveryConfig& dns) {
+  static const char* const kTypes[] = {"a", "aaaa", "both", "srv"};
+  constexpr std::uint64_t kMsInNs = 1'000'000;
+  std::string out = "      dns:\n        name: " + format_text(dns.name) + "\n";
+  out += std::string("        type: ") + kTypes[static_cast<std::size_t>(dns.type)] + "\n";
+  if (dns.port != 0) out += "        port: " + std::to_string(dns.port) + "\n";
+  out += "        servers: " + print_list(dns.servers) + "\n";
+  out += "        ttl_min: " + format_duration(dns.ttl_min_ms * kMsInNs) + "\n";
+  out += "        ttl_max: " + format_duration(dns.ttl_max_ms * kMsInNs) + "\n";
+  return out + "        timeout: " + format_duration(dns.timeout_ms * kMsInNs) + "\n";
+}
+
+std::string print_kubernetes(const KubernetesDiscoveryConfig& kubernetes) {
+  std::string out = "      kubernetes:\n";
+  const auto add = [&out](const char* key, const std::string& value, bool always) {
+    if (always || !value.empty())
+      out += std::string("        ") + key + ": " + format_text(value) + "\n";
+  };
+  add("service", kubernetes.service, false);
+  add("inference_pool", kubernetes.inference_pool, false);
+  add("namespace", kubernetes.name_space, false);
+  add("port", kubernetes.port, false);
+  add("api_server", kubernetes.api_server, false);
+  add("token_file", kubernetes.token_file, true);
+  add("ca_file", kubernetes.ca_file, true);
+  add("namespace_file", kubernetes.namespace_file, true);
+  return out + "        labels: " + print_labels(kubernetes.labels) + "\n";
+}
+
+std::string print_discovery(const DiscoveryConfig& discovery) {
+  std::string out = "    discovery:" + comment(discovery.place);
+  if (discovery.file) out += "      file: " + format_text(discovery.file->path) + "\n";
+  if (discovery.dns) out += print_dns(*discovery.dns);
+  if (discovery.kubernetes) out += print_kubernetes(*discovery.kubernetes);
+  out += std::string("      role: ") + role_name(discovery.role) + "\n";
+  out += "      labels: " + print_labels(discovery.labels) + "\n";
+  return out + "      capacity_tokens: " + std::to_string(discovery.capacity_tokens) + "\n";
+}
+
+// Their endpoints stand under `endpoints:` already.
+std::string print_pools(const std::vector<PoolConfig>& pools) {
+  std::string out = pools.empty() ? "" : "\npools:\n";
+  for (const PoolConfig& pool : pools) {
+    out += "  - name: " + format_text(pool.name) + comment(pool.place);
+    out += "    models: " + print_list(pool.models) + "\n";
+    if (pool.ranks) out += print_ranks(*pool.ranks);
+    if (pool.discovery) out += print_discovery(*pool.discovery);
   }
   return out;
 }
@@ -110,7 +178,7 @@ std::string print_config(const Loaded& loaded) {
       out += print_plugins(config.scheduling);
     }
   }
-  return out + print_endpoints(config.endpoints);
+  return out + print_endpoints(config.endpoints) + print_pools(config.pools);
 }
 
 }  // namespace pickd::config
