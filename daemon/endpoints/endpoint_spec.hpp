@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,13 @@ struct EndpointSpec {
   std::string engine;                    // whose metrics they are; empty: detected
   std::uint32_t rank = abi::kUnknown32;  // among those behind one metrics page; kUnknown32: none
 
+  // Whether its source wants no new picks there. Nothing: the source does not say, and what an
+  // operator said stays; else a change of the source's word counts, its repetition does not.
+  std::optional<bool> draining = {};
+  // Which life of the engine this is, in words of the source (a pod's uid): another one is another
+  // engine, though name and address are the same. Empty: the source does not know.
+  std::string incarnation = {};
+
   // Load as told by the source; kUnknown32 where it was not.
   std::uint32_t waiting = abi::kUnknown32;
   std::uint32_t running = abi::kUnknown32;
@@ -32,6 +40,8 @@ struct EndpointSpec {
   std::uint32_t adapters_max = 0;  // 0: not told
   std::vector<std::string> adapters_active;
   std::vector<std::string> adapters_waiting;
+
+  bool operator==(const EndpointSpec&) const = default;
 };
 
 // Refuses empty or over-long names and addresses, too many models, labels or adapters.

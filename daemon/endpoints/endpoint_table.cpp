@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "daemon/endpoints/count_word.hpp"
@@ -32,8 +33,21 @@ bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
          entry.capacity_blocks == spec.capacity_blocks;
 }
 
-// As long as the sources that there are: "client:" and a number of 20 digits.
-constexpr std::size_t kSourceBytesLikely = 27;
+// Whether the engine behind an entry is another one than before.
+bool is_another(const TopologyEndpoint& entry, const EndpointSpec& spec) {
+  return entry.address != spec.address ||
+         (!entry.incarnation.empty() && !spec.incarnation.empty() &&
+          entry.incarnation != spec.incarnation);
+}
+
+// Where each name stands in `entries`, which must neither grow beyond its capacity nor shrink.
+std::unordered_map<std::string_view, std::size_t> places_of(
+    const std::vector<TopologyEndpoint>& entries) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  places.reserve(entries.size());
+  for (std::size_t at = 0; at < entries.size(); ++at) places.emplace(entries[at].name, at);
+  return places;
+}
 
 base::Error unknown(std::string_view name) {
   return {-ENOENT, "endpoint \"" + std::string(name) + "\": there is none of this name"};
@@ -211,8 +225,8 @@ void EndpointTable::add_one(std::vector<TopologyEndpoint>& entries, const Endpoi
 void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec,
                                std::uint64_t tick) {
   abi::EndpointRecord& record = parts_.records[entry.id];
-  if (!entry.address.empty() && entry.address != spec.address) {
-    // Another address is another engine: nothing that is known of the old one holds for it.
+  if (!entry.address.empty() && is_another(entry, spec)) {
+    // Nothing that is known of the old engine holds for this one.
     // Whether it may be picked is an operator's word and stays.
     const bool draining = record.state.load(std::memory_order_relaxed) ==
                           static_cast<std::uint32_t>(abi::EndpointState::kDraining);
@@ -222,6 +236,7 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   write_told(record, spec, tick);
   write_capacity(record, spec.capacity_blocks, entry.capacity_blocks);
   entry.capacity_blocks = spec.capacity_blocks;
+  write_draining(entry, spec);
   entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
   entry.text_version = record.text_version.load(std::memory_order_relaxed);
   entry.address = spec.address;
@@ -233,6 +248,20 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   entry.metrics_url = spec.metrics_url;
   entry.engine = spec.engine;
   entry.rank = spec.rank;
+  if (!spec.incarnation.empty()) entry.incarnation = spec.incarnation;
+}
+
+// Only a change of the source's word: an operator who drained what the source takes for ready is not
+// overruled by the next set.
+void EndpointTable::write_draining(TopologyEndpoint& entry, const EndpointSpec& spec) {
+  if (!spec.draining || entry.draining == spec.draining) return;
+  entry.draining = spec.draining;
+  abi::HalfWord& state = parts_.records[entry.id].state;
+  const auto now = static_cast<abi::EndpointState>(state.load(std::memory_order_relaxed));
+  if (!*spec.draining && now != abi::EndpointState::kDraining) return;
+  const auto next = *spec.draining ? abi::EndpointState::kDraining : abi::EndpointState::kReady;
+  // Partner: the acquire of the state word in gather_state().
+  state.store(static_cast<std::uint32_t>(next), std::memory_order_release);
 }
 
 void EndpointTable::retire(std::uint16_t id, std::uint64_t tick) {
@@ -240,7 +269,8 @@ void EndpointTable::retire(std::uint16_t id, std::uint64_t tick) {
 }
 
 base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entries,
-                                             const std::vector<EndpointSpec>& specs) const {
+                                             const std::vector<EndpointSpec>& specs,
+                                             const std::string& source) const {
   if (parts_.routing.version == nullptr) return {};
   std::unordered_set<std::string_view> names;
   for (const EndpointSpec& spec : specs) names.insert(spec.name);
@@ -250,7 +280,7 @@ base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entri
     entry.name = spec.name;
     entry.address = spec.address;
     entry.pool = spec.pool;
-    entry.source = std::string(kSourceBytesLikely, ' ');
+    entry.source = source;
     entry.models = spec.models;
     entry.labels = spec.labels;
     entry.adapters_active = spec.adapters_active;
@@ -318,7 +348,7 @@ base::Result<void> EndpointTable::add(const EndpointSpec& spec, const std::strin
   }
   auto id = free_id(ids_of(entries));
   if (!id) return id.error();
-  if (auto room = check_room(entries, {spec}); !room) return room;
+  if (auto room = check_room(entries, {spec}, source); !room) return room;
   add_one(entries, spec, *id, source, tick);
   publish(std::move(entries));
   return {};
@@ -336,7 +366,7 @@ base::Result<void> EndpointTable::update(const EndpointSpec& spec, std::uint64_t
   }
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
   TopologyEndpoint* entry = find_entry(entries, spec.name);
-  if (auto room = check_room(entries, {spec}); !room) return room;
+  if (auto room = check_room(entries, {spec}, entry->source); !room) return room;
   update_one(*entry, spec, tick);
   publish(std::move(entries));
   return {};
@@ -377,18 +407,19 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
                                           const std::string& source, std::uint64_t tick,
                                           NameTaken taken) {
   std::vector<TopologyEndpoint> entries = store_->current().endpoints();
+  const auto known = places_of(entries);
   std::unordered_set<std::string_view> wanted;
   for (const EndpointSpec& spec : specs) {
     if (auto checked = check_spec(spec); !checked) return checked;
     if (!wanted.insert(spec.name).second) {
       return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": named twice in the new set"};
     }
-    TopologyEndpoint* entry = find_entry(entries, spec.name);
-    if (entry != nullptr && entry->source != source && taken == NameTaken::kTakeOver) {
-      entry->source = source;
-    }
-    if (entry != nullptr && entry->source != source) {
-      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": it belongs to " + entry->source};
+    const auto at = known.find(spec.name);
+    if (at == known.end()) continue;
+    TopologyEndpoint& entry = entries[at->second];
+    if (entry.source != source && taken == NameTaken::kTakeOver) entry.source = source;
+    if (entry.source != source) {
+      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": it belongs to " + entry.source};
     }
   }
   const auto others = static_cast<std::size_t>(
@@ -402,16 +433,18 @@ base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs
   std::erase_if(kept, [&](const TopologyEndpoint& entry) {
     return entry.source == source && !wanted.contains(entry.name);
   });
-  if (auto room = check_room(std::move(kept), specs); !room) return room;
+  if (auto room = check_room(std::move(kept), specs, source); !room) return room;
   std::erase_if(entries, [&](const TopologyEndpoint& entry) {
     if (entry.source != source || wanted.contains(entry.name)) return false;
     retire(entry.id, tick);
     return true;
   });
   IdSet used = ids_of(entries);
+  entries.reserve(entries.size() + specs.size());  // the places below point into it
+  const auto stays = places_of(entries);
   for (const EndpointSpec& spec : specs) {
-    if (TopologyEndpoint* entry = find_entry(entries, spec.name); entry != nullptr) {
-      update_one(*entry, spec, tick);
+    if (const auto at = stays.find(spec.name); at != stays.end()) {
+      update_one(entries[at->second], spec, tick);
       continue;
     }
     auto id = free_id(used);

@@ -70,9 +70,12 @@ class EndpointTable {
   void add_one(std::vector<TopologyEndpoint>& entries, const EndpointSpec& spec, std::uint16_t id,
                const std::string& source, std::uint64_t tick);
   void update_one(TopologyEndpoint& entry, const EndpointSpec& spec, std::uint64_t tick);
-  // Whether the routing snapshot has room for `entries` with `specs` added or put in their place.
+  void write_draining(TopologyEndpoint& entry, const EndpointSpec& spec);
+  // Whether the routing snapshot has room for `entries` with `specs` of `source` added or put in
+  // their place.
   base::Result<void> check_room(std::vector<TopologyEndpoint> entries,
-                                const std::vector<EndpointSpec>& specs) const;
+                                const std::vector<EndpointSpec>& specs,
+                                const std::string& source) const;
   void retire(std::uint16_t id, std::uint64_t tick);
   void publish(std::vector<TopologyEndpoint> entries);
 

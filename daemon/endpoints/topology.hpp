@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,6 +34,10 @@ struct TopologyEndpoint {
   std::string engine;                        // whose metrics they are; empty: detected
   std::uint32_t rank = abi::kUnknown32;      // among those behind one metrics page
   std::uint64_t capacity_blocks = 0;         // as its source told it; 0: not told, or not yet again
+
+  // As its source said last; not in the routing snapshot, so nothing after a restart.
+  std::optional<bool> draining = {};
+  std::string incarnation = {};
 
   // The value of a label, or nullptr.
   const std::string* label(std::string_view key) const {
