@@ -42,8 +42,8 @@ EndpointConfig read_endpoint(const Node& node, const std::string& key, const std
 // `list`: the value of `endpoints:`. Appends to `endpoints`.
 void read_endpoints(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
                     Errors& errors);
-// `list`: the value of `pools:`. Appends its endpoints to `endpoints`, and to `pools` those of which
-// there is more to say.
+// `list`: the value of `pools:`. Appends its endpoints to `endpoints`, and to `pools` those of
+// which there is more to say.
 void read_pools(const Node& list, const Place& place, std::vector<EndpointConfig>& endpoints,
                 std::vector<PoolConfig>& pools, Errors& errors);
 // What only the whole list shows: duplicate names, more than `endpoints_max`.

@@ -48,6 +48,10 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->room_ = std::move(*room);
   server->counters_ =
       std::make_unique<state::Counters>(server->room_->segment().counters(state::kControlRow));
+  auto discovery =
+      DiscoveryOwner::create(config, *server->reactor_, *server->room_, *server->counters_);
+  if (!discovery) return discovery.error();
+  server->discovery_ = std::move(*discovery);
   server->channels_of_worker_.resize(server->room_->worker_count());
   server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
 
@@ -84,6 +88,7 @@ ControlServer::~ControlServer() {
     // Only while the lock is held: another daemon's socket may stand there afterwards.
     ::unlink(config_.listen.socket.c_str());
   }
+  discovery_.reset();
   room_.reset();  // workers call back into this object until they are joined
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/base/fd.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
+#include "daemon/control/discovery_owner.hpp"
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/message.hpp"
 #include "daemon/control/session.hpp"
@@ -75,6 +76,7 @@ class ControlServer {
   endpoints::EndpointNotes notes_;
   std::unique_ptr<EngineRoom> room_;
   std::unique_ptr<state::Counters> counters_;
+  std::unique_ptr<DiscoveryOwner> discovery_;
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;

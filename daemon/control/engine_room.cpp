@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "daemon/base/random.hpp"
+#include "daemon/discovery/ranks.hpp"
+#include "daemon/endpoints/configured_spec.hpp"
 #include "daemon/net/unix_socket.hpp"
 #include "daemon/pick/scheduler.hpp"
 
@@ -25,27 +27,6 @@ state::StateParameters state_parameters(const config::Config& config, bool virtu
   parameters.ttl_ticks = std::max<std::uint64_t>(1, config.state.ttl_ms / kTickMs);
   parameters.clock_mode = virtual_clock ? abi::ClockMode::kVirtual : abi::ClockMode::kBoot;
   return parameters;
-}
-
-// Blocks of pickd's size that stand for so many tokens; 0 stays "no limit".
-std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block_tokens) {
-  return tokens == 0 ? 0 : std::max<std::uint64_t>(1, tokens / block_tokens);
-}
-
-endpoints::EndpointSpec spec_of(const config::EndpointConfig& endpoint,
-                                std::uint64_t block_tokens) {
-  endpoints::EndpointSpec spec;
-  spec.name = endpoint.name;
-  spec.address = endpoint.address;
-  spec.pool = endpoint.pool;
-  spec.role = static_cast<abi::Role>(endpoint.role);
-  spec.models = endpoint.models;
-  spec.labels = endpoint.labels;
-  spec.metrics_url = endpoint.metrics_url;
-  spec.engine = endpoint.engine;
-  spec.rank = endpoint.rank.value_or(abi::kUnknown32);
-  spec.capacity_blocks = blocks_of(endpoint.capacity_tokens, block_tokens);
-  return spec;
 }
 
 }  // namespace
@@ -82,7 +63,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{
           room->segment_->endpoints(), header.endpoint_ids, &header.endpoint_high_water,
-          blocks_of(config.state.capacity_tokens, config.state.block_tokens),
+          endpoints::blocks_of(config.state.capacity_tokens, config.state.block_tokens),
           endpoints::RoutingParts{
               {room->segment_->routing_buffer(0), room->segment_->routing_buffer(1)},
               header.routing_bytes,
@@ -110,7 +91,17 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
 base::Result<void> EngineRoom::add_endpoints(const config::Config& config) {
   std::vector<endpoints::EndpointSpec> specs;
   for (const config::EndpointConfig& endpoint : config.endpoints) {
-    specs.push_back(spec_of(endpoint, config.state.block_tokens));
+    const auto spec = endpoints::spec_of(endpoint, config.state.block_tokens);
+    const auto pool =
+        std::find_if(config.pools.begin(), config.pools.end(), [&endpoint](const auto& candidate) {
+          return candidate.ranks && candidate.name == endpoint.pool;
+        });
+    if (pool == config.pools.end()) {
+      specs.push_back(spec);
+      continue;
+    }
+    const auto ranks = discovery::expand_ranks({spec}, *pool->ranks);
+    specs.insert(specs.end(), ranks.begin(), ranks.end());
   }
   // A name that a client gave before the restart is the file's now: an operator's word holds.
   return endpoint_table_->replace(specs, "file", clock_->tick(),

@@ -1,5 +1,5 @@
-// Configured spec: what a configuration or an endpoint file says of an endpoint, in the words of the
-// endpoint table. Pure.
+// Configured spec: what a configuration or an endpoint file says of an endpoint, in the words of
+// the endpoint table. Pure.
 #pragma once
 
 #include <cstdint>

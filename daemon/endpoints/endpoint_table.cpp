@@ -251,8 +251,8 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   if (!spec.incarnation.empty()) entry.incarnation = spec.incarnation;
 }
 
-// Only a change of the source's word: an operator who drained what the source takes for ready is not
-// overruled by the next set.
+// Only a change of the source's word: an operator who drained what the source takes for ready is
+// not overruled by the next set.
 void EndpointTable::write_draining(TopologyEndpoint& entry, const EndpointSpec& spec) {
   if (!spec.draining || entry.draining == spec.draining) return;
   entry.draining = spec.draining;

@@ -22,7 +22,8 @@ pools:
   - name: d
     discovery: {dns: {name: vllm.ai.svc, port: 8000}}
   - name: s
-    discovery: {dns: {name: _http._tcp.vllm, type: srv, servers: ["10.0.0.10:53"], ttl_min: 5s, ttl_max: 1min}}
+    discovery:
+      dns: {name: _http._tcp.vllm, type: srv, servers: ["10.0.0.10:53"], ttl_min: 5s, ttl_max: 1min}
   - name: k
     discovery: {kubernetes: {service: vllm, port: http, labels: {tier: gold}}}
   - name: i
@@ -111,8 +112,11 @@ pools:
     endpoints: [{name: a, address: "h:1"}]
     ranks: {ports: [8000, 8001]}
     discovery: {file: endpoints.d, role: decode, labels: {zone: a}, capacity_tokens: 64000}
-  - {name: d, ranks: {count: 4, as: one}, discovery: {dns: {name: n, type: both, port: 8000, timeout: 900ms}}}
-  - {name: k, discovery: {kubernetes: {service: vllm, port: http, labels: {tier: gold}, token_file: ""}}}
+  - name: d
+    ranks: {count: 4, as: one}
+    discovery: {dns: {name: n, type: both, port: 8000, timeout: 900ms}}
+  - name: k
+    discovery: {kubernetes: {service: vllm, port: http, labels: {tier: gold}, token_file: ""}}
 )";
   const auto first = load(yaml);
   ASSERT_TRUE(first.ok()) << first.error().text;

@@ -1,0 +1,105 @@
+// A stand-in for a Kubernetes API server: real HTTP/1.1 on a loopback port, lists in pages, watches
+// in chunks from a resource version on, bookmarks, 410 Gone, tokens, and connections that break.
+// Holds what a test puts there. A thread a connection.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/base/fd.hpp"
+
+namespace pickd::discovery::test {
+
+class ApiServer {
+ public:
+  using Json = nlohmann::json;
+
+  ApiServer();
+  ~ApiServer();
+  ApiServer(const ApiServer&) = delete;
+  ApiServer& operator=(const ApiServer&) = delete;
+
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  // Makes a collection known; one that is not is 404.
+  void serve(const std::string& path);
+  void put(const std::string& path, Json object);  // added, or modified when the name is there
+  void remove(const std::string& path, const std::string& name);
+
+  void bookmark();      // to every watch
+  void forget_past();   // every version before now is too old: 410 for those who come with one
+  void expire_watch();  // the watches that run get an ERROR event with code 410
+  void end_watches();   // in order, as after timeoutSeconds
+  void cut_watches();   // as a proxy or a crash does
+  void say(const std::string& bytes);  // these bytes as a line of every watch
+  void need_token(const std::string& token);
+  void answer(int status);  // to everything from now on; 0: as it should
+  void cut_pages(bool on);  // lists end in the middle
+
+  int lists(const std::string& path) const { return count("L " + path); }
+  int watches(const std::string& path) const { return count("W " + path); }  // that began
+  int running_watches() const;
+  int refused() const;                       // for their token
+  std::vector<std::string> targets() const;  // of all requests
+
+ private:
+  struct Event {
+    std::uint64_t version;
+    std::string type;
+    Json object;
+  };
+  struct Collection {
+    std::map<std::string, Json> objects;
+    std::vector<Event> events;
+  };
+  struct Query {
+    std::string path;
+    std::map<std::string, std::string> values;
+  };
+
+  int count(const std::string& what) const;
+  void accept_all();
+  void serve_connection(int fd);
+  bool respond(int fd, const std::string& head);
+  bool respond_list(int fd, const Query& query);
+  bool respond_watch(int fd, const Query& query);
+  static bool matches(const Json& object, const Query& query);
+  static Query parse_target(const std::string& target);
+  static bool send_all(int fd, const std::string& bytes);
+  static bool send_json(int fd, int status, const Json& body);
+  static std::string chunk(const std::string& bytes);
+  static Json status(int code, const std::string& message);
+
+  base::Fd listener_;
+  std::uint16_t port_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Collection> collections_;
+  std::map<std::string, int> counts_;
+  std::vector<std::string> targets_;
+  std::uint64_t version_ = 1000;
+  std::uint64_t oldest_ = 0;
+  std::uint64_t bookmarks_ = 0;
+  std::uint64_t expires_ = 0;
+  std::uint64_t ends_ = 0;
+  std::uint64_t cuts_ = 0;
+  std::vector<std::string> said_;
+  std::string token_;
+  int status_ = 0;
+  int refused_ = 0;
+  int running_watches_ = 0;
+  bool cut_pages_ = false;
+  bool stopping_ = false;
+  std::set<int> connections_;
+  std::vector<std::thread> threads_;
+  std::thread acceptor_;
+};
+
+}  // namespace pickd::discovery::test
