@@ -60,6 +60,10 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->reservations_ = std::make_unique<endpoints::Reservations>(
       room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints(),
       header.reservation_slots - header.reservation_slots / 4);
+  room->flights_ = std::make_unique<pick::Flights>(header.endpoint_ids, header.reservation_slots);
+  room->reservations_->observe(*room->flights_);
+  room->learner_ = std::make_unique<maintenance::LearnerThread>(
+      *room->flights_, *room->clock_, header.endpoint_ids, header.reservation_slots);
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{
           room->segment_->endpoints(), header.endpoint_ids, &header.endpoint_high_water,
@@ -73,7 +77,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->core_ = std::make_unique<pick::PickCore>(
       pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),
                             room->reservations_.get(), header.block_tokens, header.blocks_min,
-                            header.blocks_max, base::random_u64()},
+                            header.blocks_max, base::random_u64(), room->flights_.get()},
       *room->profile_);
   room->maintenance_ = std::make_unique<maintenance::Maintenance>(maintenance::MaintenanceParts{
       table, room->ages_.get(), room->reservations_.get(), &header,
@@ -144,11 +148,13 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
 
 EngineRoom::~EngineRoom() {
   workers_.clear();  // they use everything below
+  learner_.reset();
   maintenance_.reset();
 }
 
 void EngineRoom::start() {
   maintenance_->start();
+  learner_->start();
   for (const auto& worker : workers_) worker->start();
 }
 

@@ -12,7 +12,9 @@
 #include "daemon/endpoints/endpoint_table.hpp"
 #include "daemon/endpoints/reservations.hpp"
 #include "daemon/endpoints/topology_store.hpp"
+#include "daemon/maintenance/learner_thread.hpp"
 #include "daemon/maintenance/maintenance.hpp"
+#include "daemon/pick/flights.hpp"
 #include "daemon/pick/pick_core.hpp"
 #include "daemon/pick/profile.hpp"
 #include "daemon/prefix/prefix_table.hpp"
@@ -43,6 +45,7 @@ class EngineRoom {
   endpoints::TopologyStore& topologies() { return topologies_; }
   endpoints::Reservations& reservations() { return *reservations_; }
   maintenance::Maintenance& maintenance() { return *maintenance_; }
+  maintenance::LearnerThread& learner() { return *learner_; }
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
   // How the store began: "warm", or "empty: " and why.
@@ -61,10 +64,12 @@ class EngineRoom {
   std::unique_ptr<prefix::PrefixTable> prefix_table_;
   endpoints::TopologyStore topologies_;
   std::unique_ptr<endpoints::EndpointTable> endpoint_table_;
+  std::unique_ptr<pick::Flights> flights_;
   std::unique_ptr<endpoints::Reservations> reservations_;
   std::unique_ptr<const pick::Profile> profile_;
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<maintenance::Maintenance> maintenance_;
+  std::unique_ptr<maintenance::LearnerThread> learner_;
   std::vector<std::unique_ptr<workers::Worker>> workers_;
 };
 

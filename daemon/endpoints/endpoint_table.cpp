@@ -11,6 +11,8 @@ namespace pickd::endpoints {
 
 namespace {
 
+constexpr std::uint16_t kLatencyClassesMax = 64;
+
 TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string_view name) {
   const auto at =
       std::find_if(entries.begin(), entries.end(),
@@ -297,9 +299,25 @@ base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entri
                                  " are there; raise state.endpoints_max, which makes room"};
 }
 
+// Endpoints of one pool on one kind of hardware share learned rates. Numbers are never given anew:
+// what was learned under one stays with it. Beyond the last all others share it.
+std::uint16_t EndpointTable::latency_class_of(const TopologyEndpoint& entry) {
+  std::string name = entry.pool;
+  if (const std::string* hardware = entry.label("hardware"); hardware != nullptr) {
+    name += '\n' + *hardware;
+  }
+  const auto at = std::find(latency_classes_.begin(), latency_classes_.end(), name);
+  const auto number = static_cast<std::size_t>(at - latency_classes_.begin());
+  if (at != latency_classes_.end()) return static_cast<std::uint16_t>(number);
+  if (latency_classes_.size() == kLatencyClassesMax) return kLatencyClassesMax - 1;
+  latency_classes_.push_back(std::move(name));
+  return static_cast<std::uint16_t>(number);
+}
+
 void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {
   std::sort(entries.begin(), entries.end(),
             [](const TopologyEndpoint& a, const TopologyEndpoint& b) { return a.id < b.id; });
+  for (TopologyEndpoint& entry : entries) entry.latency_class = latency_class_of(entry);
   store_->publish(std::make_unique<const Topology>(std::move(entries)));
   if (parts_.routing.version != nullptr) write_routing(parts_.routing, store_->current());
 }

@@ -78,9 +78,11 @@ class EndpointTable {
                                 const std::string& source) const;
   void retire(std::uint16_t id, std::uint64_t tick);
   void publish(std::vector<TopologyEndpoint> entries);
+  std::uint16_t latency_class_of(const TopologyEndpoint& entry);
 
   Parts parts_;
   TopologyStore* store_;
+  std::vector<std::string> latency_classes_;  // by number
 };
 
 }  // namespace pickd::endpoints

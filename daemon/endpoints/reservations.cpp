@@ -99,6 +99,7 @@ bool Reservations::reserve(const NewReservation& reservation) {
     change(records_, reservation.endpoint, 1, reservation.uncached_tokens);
     if (reservation.prefill_endpoint != 0) change(records_, reservation.prefill_endpoint, 1, 0);
     users_.add(reservation.uid);
+    if (observer_ != nullptr) observer_->began(flight_of(slot), reservation);
     slot.state.store(state_word(abi::ReservationState::kHeld, 0, hash), std::memory_order_release);
     return true;
   }
@@ -154,7 +155,7 @@ bool Reservations::claim(abi::Reservation& slot, std::uint64_t* state) {
 }
 
 bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint,
-                           bool* stale) {
+                           bool* stale, std::uint64_t now_ns, const FlightEnd& how) {
   if (!claim(slot, &state)) return false;
   const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
   const std::int64_t tokens = tokens_held ? uncached_of(slot.tokens.load(kRelaxed)) : 0;
@@ -166,11 +167,12 @@ bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uin
     change(records_, prefill, -1, 0);
   }
   users_.sub(uid_of(slot.owner.load(kRelaxed)));
+  if (observer_ != nullptr) observer_->ended(flight_of(slot), now_ns, how);
   slot.state.store(0, std::memory_order_release);
   return true;
 }
 
-ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
+ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid, std::uint64_t now_ns) {
   std::uint64_t state = 0;
   bool other_user = false;
   abi::Reservation* slot = find(ticket, uid, &state, &other_user);
@@ -185,6 +187,7 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
     const std::int64_t tokens = uncached_of(slot->tokens.load(kRelaxed));
     known = change_count(records_[abi::handle_endpoint(endpoint)].inflight_tokens,
                          abi::handle_generation(endpoint), -tokens);
+    if (observer_ != nullptr) observer_->first_token(flight_of(*slot), now_ns);
   }
   slot->state.store(state_word(abi::ReservationState::kHeld,
                                flags_of(state) | abi::kReservationFirstToken, state),
@@ -192,18 +195,19 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid) {
   return known ? ReportOutcome::kApplied : ReportOutcome::kStaleGeneration;
 }
 
-ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint) {
+ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint,
+                                std::uint64_t now_ns, const FlightEnd& how) {
   std::uint64_t state = 0;
   bool other_user = false;
   abi::Reservation* slot = find(ticket, uid, &state, &other_user);
   if (slot == nullptr) return absent(other_user);
   bool stale = false;
-  if (!release(*slot, state, endpoint, &stale)) return ReportOutcome::kUnknownTicket;
+  if (!release(*slot, state, endpoint, &stale, now_ns, how)) return ReportOutcome::kUnknownTicket;
   return stale ? ReportOutcome::kStaleGeneration : ReportOutcome::kApplied;
 }
 
 ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint,
-                                 std::uint64_t* from) {
+                                 std::uint64_t* from, std::uint64_t now_ns) {
   std::uint64_t state = 0;
   bool other_user = false;
   abi::Reservation* slot = find(ticket, uid, &state, &other_user);
@@ -217,6 +221,7 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
   if (from != nullptr) *from = held;
   change(records_, endpoint, 1, tokens);
   slot->endpoint.store(endpoint, kRelaxed);
+  if (observer_ != nullptr) observer_->moved(flight_of(*slot), endpoint, now_ns);
   slot->state.store(state, std::memory_order_release);
   return known ? ReportOutcome::kApplied : ReportOutcome::kStaleGeneration;
 }
@@ -286,9 +291,26 @@ std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
     }
     if (prefill != 0) change(records_, prefill, 1, 0);
     users_.add(uid_of(slot.owner.load(kRelaxed)));
+    if (observer_ != nullptr) tell_recovered(slot, flags_of(state));
     ++held;
   }
   return held;
+}
+
+void Reservations::tell_recovered(const abi::Reservation& slot, std::uint32_t flags) {
+  NewReservation known;
+  const std::uint64_t tokens = slot.tokens.load(kRelaxed);
+  const std::uint64_t owner = slot.owner.load(kRelaxed);
+  known.ticket = {slot.client.load(kRelaxed), slot.sequence.load(kRelaxed)};
+  known.endpoint = slot.endpoint.load(kRelaxed);
+  known.prefill_endpoint = slot.prefill_endpoint.load(kRelaxed);
+  known.uncached_tokens = uncached_of(tokens);
+  known.prompt_tokens = static_cast<std::uint32_t>(tokens);
+  known.expected_output_tokens = static_cast<std::uint32_t>(owner);
+  known.uid = uid_of(owner);
+  known.tick = slot.picked_tick.load(kRelaxed);
+  observer_->began(flight_of(slot), known);
+  if ((flags & abi::kReservationFirstToken) != 0) observer_->first_token(flight_of(slot), 0);
 }
 
 std::vector<Reservations::Owner> Reservations::owners() const {

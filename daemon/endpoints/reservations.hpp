@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "abi/state_layout.hpp"
+#include "daemon/endpoints/flight_observer.hpp"
 #include "daemon/endpoints/user_counts.hpp"
 
 namespace pickd::endpoints {
@@ -28,6 +29,8 @@ struct NewReservation {
   std::uint32_t expected_output_tokens = 0;
   std::uint32_t uid = 0;
   std::uint64_t tick = 0;
+  std::uint64_t now_ns = 0;            // of the store's clock, for the observer
+  const FlightFacts* facts = nullptr;  // for the observer
 };
 
 // What became of a report.
@@ -45,22 +48,26 @@ class Reservations {
                std::uint32_t per_user_max = UINT32_MAX)
       : slots_(slots), mask_(slot_count - 1), records_(records), per_user_max_(per_user_max) {}
 
+  // Who is told of every change from now on; before anybody picks. Outlives the table's use.
+  void observe(FlightObserver& observer) { observer_ = &observer; }
+
   // Takes a slot and adds the request and its uncached tokens to the endpoint. False: no slot free
   // among those a ticket may stand in, or the user has all it may take; nothing was added.
   bool reserve(const NewReservation& reservation);
 
   // The first token came: the tokens are given back, the request stays. Applied once; again is
   // kApplied too, because a repeated first token is no fault.
-  ReportOutcome first_token(Ticket ticket, std::uint32_t uid);
+  ReportOutcome first_token(Ticket ticket, std::uint32_t uid, std::uint64_t now_ns = 0);
 
   // The request ended: all is given back. `endpoint`, when asked for, gets the handle that was
   // held.
-  ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr);
+  ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr,
+                    std::uint64_t now_ns = 0, const FlightEnd& how = {});
 
   // Another endpoint serves it: what is held moves there. `from`, when asked for, gets the handle
   // that was held before.
   ReportOutcome move(Ticket ticket, std::uint32_t uid, std::uint64_t endpoint,
-                     std::uint64_t* from = nullptr);
+                     std::uint64_t* from = nullptr, std::uint64_t now_ns = 0);
 
   // Renews the lease of a request that lives.
   ReportOutcome touch(Ticket ticket, std::uint32_t uid, std::uint64_t tick);
@@ -106,13 +113,19 @@ class Reservations {
   static bool claim(abi::Reservation& slot, std::uint64_t* state);
   // Claims the record, gives back what it holds, frees it. `endpoint` gets the handle that was
   // held.
-  bool release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint, bool* stale);
+  bool release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint, bool* stale,
+               std::uint64_t now_ns = 0, const FlightEnd& how = {});
+  std::uint32_t flight_of(const abi::Reservation& slot) const {
+    return static_cast<std::uint32_t>(&slot - slots_);
+  }
+  void tell_recovered(const abi::Reservation& slot, std::uint32_t flags);
 
   abi::Reservation* slots_;
   std::uint32_t mask_;
   abi::EndpointRecord* records_;
   std::uint32_t per_user_max_;
   UserCounts users_;
+  FlightObserver* observer_ = nullptr;
 };
 
 }  // namespace pickd::endpoints

@@ -23,6 +23,7 @@ struct TopologyEndpoint {
   // of the record's name and address: another one is another engine
   std::uint32_t text_version = 0;
   abi::Role role = abi::Role::kBoth;
+  std::uint16_t latency_class = 0;  // endpoints of one class share learned rates
   std::string name;
   std::string address;
   std::string pool;

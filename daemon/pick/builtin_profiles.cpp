@@ -18,6 +18,12 @@ config::SchedulingConfig make_default() {
   return make_scheduling("default", kPlugins);
 }
 
+config::SchedulingConfig make_least_predicted_cost() {
+  static constexpr PluginWeight kPlugins[] = {{"least-predicted-cost-scorer", 1},
+                                              {"max-score-picker", 1}};
+  return make_scheduling("least-predicted-cost", kPlugins);
+}
+
 // What the Endpoint Picker does when it is given no configuration (epp: queue 2, kv 2, prefix 3).
 config::SchedulingConfig make_epp_default() {
   static constexpr PluginWeight kPlugins[] = {{"queue-scorer", 2},
@@ -29,6 +35,7 @@ config::SchedulingConfig make_epp_default() {
 
 const BuiltinProfile kProfiles[] = {
     {"default", "prefix 3, active-request 2, token-load 2", make_default},
+    {"least-predicted-cost", "fewest seconds by learned rates", make_least_predicted_cost},
     {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3",
      make_epp_default},
     {"round-robin", "whoever was picked longest ago", make_round_robin_policy},

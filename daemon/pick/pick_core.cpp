@@ -6,6 +6,7 @@
 
 #include "daemon/endpoints/endpoint_spec.hpp"
 #include "daemon/pick/gather.hpp"
+#include "daemon/pick/predictions.hpp"
 
 namespace pickd::pick {
 
@@ -45,7 +46,8 @@ PickCore::PickCore(const Parts& parts, const Profile& profile)
       profile_(&profile),
       sessions_(parts.session_secret),
       sources_{parts.records,      parts.table,      &sessions_,
-               parts.block_tokens, parts.blocks_min, profile.session_ttl_ms() / kTickMs} {}
+               parts.block_tokens, parts.blocks_min, profile.session_ttl_ms() / kTickMs,
+               parts.flights} {}
 
 void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topology,
                     std::uint64_t tick, PickScratch& scratch, state::Counters& counters,
@@ -70,9 +72,11 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
     return;
   }
   const PickContext context{request, topology, candidates, tick, scratch.random};
+  const latency::Coefficients* coefficients =
+      parts_.flights == nullptr ? nullptr : &parts_.flights->coefficients(scratch.reader);
   const ColumnSet early = profile_->filter_columns();
   if (!profile_->filters().empty()) {
-    produce(early, sources_, request, tick, scratch.match, candidates);
+    produce(early, sources_, request, tick, coefficients, scratch.match, candidates);
     apply_filters(context, candidates, early);
     if (candidates.count == 0) {
       result.status = -EBUSY;
@@ -82,14 +86,14 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
     }
   }
   const ColumnSet late = (profile_->columns() | kColumnsAlways) & ~early;
-  produce(late, sources_, request, tick, scratch.match, candidates);
+  produce(late, sources_, request, tick, coefficients, scratch.match, candidates);
   sum_scores(context, candidates, counters);
 
   Ranking ranking;
   const auto wanted = std::clamp<std::uint32_t>(request.endpoints_max, 1, abi::kResultEndpointsMax);
   profile_->picker().rank(context, {candidates.sums(), candidates.count}, wanted, ranking);
   fill_result(context, ranking, gathered.least_bad, result);
-  if (!request.dry_run) reserve(request, tick, counters, result);
+  if (!request.dry_run) reserve(context, ranking.order[0], coefficients, counters, result);
   counters.add(abi::Counter::picks);
   counters.add(abi::Counter::prompt_blocks, request.keys.size());
   counters.add(abi::Counter::match_blocks, result.endpoints[0].match_blocks);
@@ -167,8 +171,10 @@ void PickCore::fill_result(const PickContext& context, const Ranking& ranking, b
   }
 }
 
-void PickCore::reserve(const PickRequest& request, std::uint64_t tick, state::Counters& counters,
+void PickCore::reserve(const PickContext& context, std::size_t winner_at,
+                       const latency::Coefficients* coefficients, state::Counters& counters,
                        PickResult& result) {
+  const PickRequest& request = context.request;
   const PickedEndpoint& winner = result.endpoints[0];
   endpoints::NewReservation reservation;
   reservation.ticket = request.ticket;
@@ -177,7 +183,16 @@ void PickCore::reserve(const PickRequest& request, std::uint64_t tick, state::Co
   reservation.prompt_tokens = request.prompt_tokens;
   reservation.expected_output_tokens = request.expected_output_tokens;
   reservation.uid = request.uid;
-  reservation.tick = tick;
+  reservation.tick = context.tick;
+  reservation.now_ns = request.now_ns;
+  PickFacts facts;
+  if (coefficients != nullptr) {
+    facts = facts_of(*parts_.flights, *coefficients, request, parts_.block_tokens,
+                     context.candidates, winner_at);
+    reservation.facts = &facts;
+    result.predicted_ttft_ms = static_cast<float>(facts.predicted.ttft_s * 1000);
+    result.predicted_itl_ms = static_cast<float>(facts.predicted.itl_s * 1000);
+  }
   result.reserved = parts_.reservations->reserve(reservation);
   if (!result.reserved) counters.add(abi::Counter::reservations_full);
 }

@@ -20,12 +20,14 @@ namespace pickd::pick {
 
 // What a worker needs to pick; reused for every pick.
 struct PickScratch {
-  explicit PickScratch(std::uint64_t random_seed) : random(random_seed) {}
+  explicit PickScratch(std::uint64_t random_seed, std::uint32_t reader_slot = 0)
+      : random(random_seed), reader(reader_slot) {}
 
   Candidates candidates;
   std::bitset<abi::kEndpointIdsMax> subset;
   prefix::MatchScratch match;
   base::Random random;
+  std::uint32_t reader;  // the worker's slot in what is published to workers
 };
 
 class PickCore {
@@ -38,6 +40,7 @@ class PickCore {
     std::uint32_t blocks_min;
     std::uint32_t blocks_max;
     std::uint64_t session_secret;
+    Flights* flights = nullptr;  // nullptr: nothing is predicted and nothing learned
   };
 
   // `profile` outlives the core.
@@ -60,7 +63,8 @@ class PickCore {
                   state::Counters& counters) const;
   void fill_result(const PickContext& context, const Ranking& ranking, bool least_bad,
                    PickResult& result) const;
-  void reserve(const PickRequest& request, std::uint64_t tick, state::Counters& counters,
+  void reserve(const PickContext& context, std::size_t winner,
+               const latency::Coefficients* coefficients, state::Counters& counters,
                PickResult& result);
 
   Parts parts_;

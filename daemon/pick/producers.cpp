@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "daemon/endpoints/endpoint_spec.hpp"
+#include "daemon/pick/predictions.hpp"
 
 namespace pickd::pick {
 
@@ -13,6 +14,7 @@ struct Inputs {
   const ProducerSources& sources;
   const PickRequest& request;
   std::uint64_t tick;
+  const latency::Coefficients* coefficients;
   prefix::MatchScratch& scratch;
   Candidates& candidates;
 
@@ -158,6 +160,17 @@ void produce_session(const Inputs& in) {
   }
 }
 
+void produce_predicted(const Inputs& in) {
+  if (in.sources.flights != nullptr && in.coefficients != nullptr) {
+    return produce_predictions(*in.sources.flights, *in.coefficients, in.request,
+                               in.sources.block_tokens, in.candidates);
+  }
+  for (const Column column : {Column::kPredictedTtft, Column::kPredictedItl, Column::kCost}) {
+    const auto values = in.candidates.column(column);
+    std::fill(values.begin(), values.end(), kUnknown);
+  }
+}
+
 struct Producer {
   ColumnSet columns;
   void (*run)(const Inputs&);
@@ -186,13 +199,17 @@ const Producer kProducers[] = {
      }},
     {column_bit(Column::kAdapter), produce_adapter},
     {column_bit(Column::kSession), produce_session},
+    {kPredictionColumns, produce_predicted},  // after the match: it reads what is not cached
 };
 
 }  // namespace
 
 void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
-             std::uint64_t tick, prefix::MatchScratch& scratch, Candidates& candidates) {
-  const Inputs in{sources, request, tick, scratch, candidates};
+             std::uint64_t tick, const latency::Coefficients* coefficients,
+             prefix::MatchScratch& scratch, Candidates& candidates) {
+  const Inputs in{sources, request, tick, coefficients, scratch, candidates};
+  // What is predicted depends on what is cached.
+  if ((wanted & kPredictionColumns) != 0) wanted |= column_bit(Column::kUncachedTokens);
   for (const Producer& producer : kProducers) {
     if ((producer.columns & wanted) != 0) producer.run(in);
   }

@@ -7,6 +7,7 @@
 
 #include "abi/state_layout.hpp"
 #include "daemon/pick/columns.hpp"
+#include "daemon/pick/flights.hpp"
 #include "daemon/pick/request.hpp"
 #include "daemon/pick/session_table.hpp"
 #include "daemon/prefix/prefix_table.hpp"
@@ -21,11 +22,14 @@ struct ProducerSources {
   std::uint32_t block_tokens;
   std::uint32_t blocks_min;  // a shorter match counts as none
   std::uint64_t session_ttl_ticks;
+  const Flights* flights = nullptr;  // nullptr: nothing is predicted
 };
 
-// Fills the columns of `wanted` for all candidates.
+// Fills the columns of `wanted` for all candidates. `coefficients` are the newest; nullptr where
+// nothing is predicted.
 void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
-             std::uint64_t tick, prefix::MatchScratch& scratch, Candidates& candidates);
+             std::uint64_t tick, const latency::Coefficients* coefficients,
+             prefix::MatchScratch& scratch, Candidates& candidates);
 
 // Tokens that `match_blocks` leading blocks of this prompt stand for.
 std::uint32_t match_tokens_of(const PickRequest& request, std::uint32_t match_blocks,

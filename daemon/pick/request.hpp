@@ -34,6 +34,7 @@ struct PickRequest {
   std::span<const Attribute> attributes;
   endpoints::Ticket ticket;
   std::uint32_t uid = 0;
+  std::uint64_t now_ns = 0;  // of the store's clock, finer than its tick
 };
 
 }  // namespace pickd::pick

@@ -19,6 +19,12 @@ class TickClock {
     if (virtual_) return header_->virtual_tick.load(std::memory_order_acquire);
     return (base::boot_ns() - header_->tick_base_ns) / abi::kTickNs;
   }
+  // Nanoseconds since the tick base, of which tick() is the whole ticks; a virtual clock knows no
+  // more than its ticks.
+  std::uint64_t now_ns() const {
+    if (virtual_) return tick() * abi::kTickNs;
+    return base::boot_ns() - header_->tick_base_ns;
+  }
   bool is_virtual() const { return virtual_; }
 
   // Steps a virtual clock forward; false when the clock is real or would go back.

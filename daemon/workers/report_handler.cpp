@@ -19,10 +19,16 @@ void count_usage(const DecodedReport& report, state::Counters& counters) {
   add(abi::Counter::output_tokens, report.output_tokens);
 }
 
+endpoints::FlightEnd end_of(const DecodedReport& report) {
+  return {report.kind == abi::ReportKind::kDone, report.prompt_tokens, report.cached_tokens,
+          report.output_tokens};
+}
+
 }  // namespace
 
 ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid,
-                                  const endpoints::Topology& topology, std::uint64_t* from,
+                                  std::uint64_t now_ns, const endpoints::Topology& topology,
+                                  std::uint64_t* from,
                                   bool* found) const {
   const endpoints::TopologyEndpoint* endpoint = nullptr;
   topology.for_each_named(report.fallback, [&](std::uint16_t id) { endpoint = topology.find(id); });
@@ -30,7 +36,7 @@ ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid
   if (endpoint == nullptr) return ReportOutcome::kUnknownTicket;
   const abi::LifeWord life{records_[endpoint->id].life.load(std::memory_order_acquire)};
   const ReportOutcome outcome = reservations_->move(
-      report.ticket, uid, abi::endpoint_handle(endpoint->id, life.generation()), from);
+      report.ticket, uid, abi::endpoint_handle(endpoint->id, life.generation()), from, now_ns);
   if (abi::handle_endpoint(*from) == endpoint->id) *from = 0;  // it stayed: nobody failed
   return outcome;
 }
@@ -45,14 +51,15 @@ void ReportHandler::note(abi::ReportKind kind, std::uint64_t handle) const {
     endpoints::note_failure(record, generation);
 }
 
-int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
+int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
                          const endpoints::Topology& topology, state::Counters& counters) const {
+  const std::uint64_t tick = now_ns / abi::kTickNs;
   ReportOutcome outcome = ReportOutcome::kUnknownTicket;
   bool known_endpoint = true;
   std::uint64_t held = 0;  // the endpoint that this report is about
   switch (report.kind) {
     case abi::ReportKind::kFirstToken:
-      outcome = reservations_->first_token(report.ticket, uid);
+      outcome = reservations_->first_token(report.ticket, uid, now_ns);
       if (outcome == ReportOutcome::kApplied) reservations_->touch(report.ticket, uid, tick);
       break;
     case abi::ReportKind::kProgress:
@@ -61,10 +68,10 @@ int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::ui
     case abi::ReportKind::kDone:
     case abi::ReportKind::kFailed:
     case abi::ReportKind::kCancelled:
-      outcome = reservations_->end(report.ticket, uid, &held);
+      outcome = reservations_->end(report.ticket, uid, &held, now_ns, end_of(report));
       break;
     case abi::ReportKind::kFallback:
-      outcome = move(report, uid, topology, &held, &known_endpoint);
+      outcome = move(report, uid, now_ns, topology, &held, &known_endpoint);
       break;
   }
   if (outcome == ReportOutcome::kApplied) note(report.kind, held);

@@ -17,13 +17,14 @@ class ReportHandler {
       : reservations_(&reservations), records_(records) {}
 
   // The status for the client: 0, -ESTALE, -EPERM, -ENOENT (no such fallback endpoint).
-  int apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t tick,
+  // `now_ns` is of the store's clock.
+  int apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
             const endpoints::Topology& topology, state::Counters& counters) const;
 
  private:
   endpoints::ReportOutcome move(const DecodedReport& report, std::uint32_t uid,
-                                const endpoints::Topology& topology, std::uint64_t* from,
-                                bool* found) const;
+                                std::uint64_t now_ns, const endpoints::Topology& topology,
+                                std::uint64_t* from, bool* found) const;
   void note(abi::ReportKind kind, std::uint64_t handle) const;
 
   endpoints::Reservations* reservations_;

@@ -46,7 +46,7 @@ Worker::Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone
       parts_(parts),
       gone_(std::move(gone)),
       counters_(parts.counters_row),
-      scratch_(base::random_u64()),
+      scratch_(base::random_u64(), options.index),
       reports_(*parts.reservations, parts.records),
       copy_(Channel::record_bytes_max(parts.limits.keys_max) / sizeof(std::uint64_t)),
       answer_{} {}
@@ -280,7 +280,8 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
     return refuse(channel, record, -EAGAIN);
   }
   // Before the candidates are looked at: what is reset after this lies above it.
-  const std::uint64_t tick = parts_.clock.tick();
+  request.now_ns = parts_.clock.now_ns();
+  const std::uint64_t tick = request.now_ns / abi::kTickNs;
   pick::PickResult result;
   parts_.core->pick(request, topology, tick, scratch_, counters_, result);
   // Before the answer: who has it finds it counted.
@@ -313,8 +314,8 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
   DecodedReport report;
   int status = -EINVAL;
   if (decode_report(record, report)) {
-    status =
-        reports_.apply(report, channel.parameters().uid, parts_.clock.tick(), topology, counters_);
+    status = reports_.apply(report, channel.parameters().uid, parts_.clock.now_ns(), topology,
+                            counters_);
   } else {
     counters_.add(abi::Counter::submissions_malformed);
   }

@@ -34,7 +34,7 @@ class Reports : public ::testing::Test {
   }
   int apply(abi::ReportKind kind, std::string_view fallback = "", std::uint32_t uid = kUid) {
     DecodedReport report{kTicket, kind, 120, 20, 30, fallback};
-    return handler_.apply(report, uid, 50, store_.current(), counters_);
+    return handler_.apply(report, uid, 50 * abi::kTickNs, store_.current(), counters_);
   }
   std::uint64_t requests(const char* name) const {
     return abi::CountWord{records_[store_.current().find_name(name)->id].inflight_requests.load()}

@@ -1,0 +1,38 @@
+// FlightObserver: who wants to know what becomes of picked requests. The reservation table tells
+// it, on the thread that changes the record, each change of one flight once and in order.
+//
+// A flight is a reservation; its number is that of the record and is free again after ended().
+// Called on the request path: no lock, no allocation, no system call.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/state_layout.hpp"
+
+namespace pickd::endpoints {
+
+struct NewReservation;
+
+// What the maker of a reservation hands through to the observer; the table does not look into it.
+struct FlightFacts {};
+
+// How a request ended; abi::kUnknown32 where nothing was reported.
+struct FlightEnd {
+  bool served = false;
+  std::uint32_t prompt_tokens = abi::kUnknown32;
+  std::uint32_t cached_tokens = abi::kUnknown32;
+  std::uint32_t output_tokens = abi::kUnknown32;
+};
+
+// Times are nanoseconds of the store's clock; 0 where who ended it knows none (a lease, a client's
+// end).
+class FlightObserver {
+ public:
+  virtual ~FlightObserver() = default;
+  virtual void began(std::uint32_t flight, const NewReservation& reservation) = 0;
+  virtual void first_token(std::uint32_t flight, std::uint64_t now_ns) = 0;
+  virtual void moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) = 0;
+  virtual void ended(std::uint32_t flight, std::uint64_t now_ns, const FlightEnd& end) = 0;
+};
+
+}  // namespace pickd::endpoints

@@ -1,0 +1,53 @@
+#include "daemon/latency/accuracy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pickd::latency {
+
+namespace {
+
+constexpr double kDecay = .998;       // a sample: about the last 500
+constexpr double kRecentDecay = .98;  // about the last 50
+constexpr std::uint64_t kSamplesMin = 20;
+constexpr double kDriftFactor = 2;
+constexpr double kMeasuredMin = 1e-4;  // seconds; shorter ones would dominate a relative error
+
+}  // namespace
+
+void Accuracy::add(double predicted_s, double measured_s) {
+  if (!std::isfinite(predicted_s) || !std::isfinite(measured_s) || predicted_s <= 0 ||
+      measured_s <= 0) {
+    return;
+  }
+  const double mean = weight_ > 0 ? measured_ / weight_ : measured_s;
+  const double relative = std::abs(predicted_s - measured_s) / std::max(measured_s, kMeasuredMin);
+  const auto mix = [](double& sum, double value) { sum = kDecay * sum + value; };
+  mix(mean_error_, std::abs(mean - measured_s));
+  mix(error_, std::abs(predicted_s - measured_s));
+  mix(signed_error_, predicted_s - measured_s);
+  mix(relative_error_, relative);
+  mix(measured_, measured_s);
+  mix(below_, measured_s <= predicted_s * p90_factor_ ? 1 : 0);
+  mix(weight_, 1);
+  recent_relative_error_ = kRecentDecay * recent_relative_error_ + relative;
+  recent_weight_ = kRecentDecay * recent_weight_ + 1;
+  ++samples_;
+  // A quantile by stochastic steps: up by 9 parts when the outcome lies above, down by 1 below.
+  const double step = samples_ < 200 ? .02 : .005;
+  p90_factor_ *= std::exp(measured_s > predicted_s * p90_factor_ ? 9 * step / 10 : -step / 10);
+  p90_factor_ = std::clamp(p90_factor_, .5, 20.0);
+}
+
+double Accuracy::mape() const { return weight_ > 0 ? relative_error_ / weight_ : 0; }
+double Accuracy::bias() const { return measured_ > 0 ? signed_error_ / measured_ : 0; }
+double Accuracy::coverage() const { return weight_ > 0 ? below_ / weight_ : 0; }
+
+bool Accuracy::ready() const { return samples_ >= kSamplesMin && error_ < mean_error_; }
+
+bool Accuracy::drifting() const {
+  if (samples_ < 10 * kSamplesMin) return false;
+  return recent_relative_error_ / recent_weight_ > kDriftFactor * mape();
+}
+
+}  // namespace pickd::latency

@@ -1,0 +1,42 @@
+// Coefficients: what the learner knows, as picks read it. Immutable once published.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/latency/features.hpp"
+
+namespace pickd::latency {
+
+// Of an endpoint class: a pool, an engine, a kind of hardware.
+struct ClassCoefficients {
+  TtftFeatures ttft = kTtftPrior;  // seconds for each unit of the scaled features
+  ItlFeatures itl = kItlPrior;
+  double output_tokens = 200;  // mean of answers
+  double ttft_p90_factor = 1.3;
+  double itl_p90_factor = 1.2;
+  bool ttft_ready = false;  // it beats the running mean
+  bool itl_ready = false;
+};
+
+struct EndpointCoefficients {
+  std::uint16_t class_id = 0;
+  double slowness = 1;      // against its class: 2 takes twice as long
+  double queued_share = 0;  // of the time of late, with somebody without a first token
+};
+
+struct Coefficients {
+  std::vector<ClassCoefficients> classes = {{}};  // class 0 is always there
+  std::vector<EndpointCoefficients> endpoints;    // by id; ids beyond are as EndpointCoefficients{}
+  double work_price = 0;                          // kappa: see cost.hpp
+
+  const EndpointCoefficients& endpoint(std::uint32_t id) const {
+    static constexpr EndpointCoefficients kNone{};
+    return id < endpoints.size() ? endpoints[id] : kNone;
+  }
+  const ClassCoefficients& class_of(const EndpointCoefficients& endpoint) const {
+    return classes[endpoint.class_id < classes.size() ? endpoint.class_id : 0];
+  }
+};
+
+}  // namespace pickd::latency

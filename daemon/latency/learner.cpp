@@ -1,0 +1,224 @@
+#include "daemon/latency/learner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "daemon/latency/cost.hpp"
+
+namespace pickd::latency {
+
+namespace {
+
+// A mean over fewer tokens is mostly the time of one step's place in the batch.
+constexpr double kItlTokensMin = 9;
+constexpr double kOutputDecay = .998;
+constexpr double kOutputPriorWeight = 10;
+constexpr double kOutputPriorTokens = 200;
+// No answer takes longer; what does is a report about something else.
+constexpr double kSecondsMax = 24 * 3600.0;
+constexpr double kOverdueMinS = 20;
+constexpr std::size_t kClassesMax = 64;
+
+double ttft_weight(double predicted) { return 1 / (.05 + predicted); }
+double itl_weight(double predicted) { return .01 / ((.005 + predicted) * (.005 + predicted)); }
+
+}  // namespace
+
+Learner::Learner(std::uint32_t endpoint_ids, std::uint32_t flights)
+    : endpoints_(endpoint_ids), lives_(endpoint_ids), flights_(flights), classes_(1) {}
+
+Learner::Class& Learner::class_at(std::uint32_t class_id) {
+  if (class_id >= kClassesMax) class_id = 0;
+  if (class_id >= classes_.size()) classes_.resize(class_id + 1);
+  return classes_[class_id];
+}
+
+Refusal Learner::refuse(Refusal why) {
+  ++counts_.refused;
+  return why;
+}
+
+void Learner::picked(const Picked& pick) {
+  if (pick.flight >= flights_.size() || pick.endpoint >= endpoints_.size()) return;
+  Flight& flight = flights_[pick.flight];
+  if (flight.state != Flight::State::kNone) ended(pick.flight, pick.at_s, {.served = false});
+  Endpoint& endpoint = endpoints_[pick.endpoint];
+  if (endpoint.seen && endpoint.generation != pick.generation) forget_endpoint(pick.endpoint);
+  if (endpoint.seen && endpoint.class_id != pick.class_id) endpoint.slowness.forget();
+  endpoint.seen = true;
+  endpoint.generation = pick.generation;
+  endpoint.class_id = pick.class_id;
+  class_at(pick.class_id);
+  endpoint.history.begin(pick.at_s);
+  flight = Flight{};
+  flight.state = Flight::State::kWaiting;
+  flight.pick = pick;
+  flight.life = lives_[pick.endpoint];
+}
+
+Refusal Learner::first_token(std::uint32_t index, double at_s) {
+  if (index >= flights_.size() || flights_[index].state == Flight::State::kNone)
+    return refuse(Refusal::kUnknownFlight);
+  Flight& flight = flights_[index];
+  if (flight.state != Flight::State::kWaiting) return refuse(Refusal::kOutOfOrder);
+  flight.state = Flight::State::kDecoding;
+  flight.first_token_s = at_s;
+  if (flight.life != lives_[flight.pick.endpoint]) return Refusal::kNone;
+  EngineHistory& history = endpoints_[flight.pick.endpoint].history;
+  const Picked& pick = flight.pick;
+  history.first_token(at_s, pick.uncached_tokens,
+                      attention_work(pick.uncached_tokens, pick.prompt_tokens), pick.kv_tokens);
+  flight.at_first_token = history.look(at_s);
+  return Refusal::kNone;
+}
+
+Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome) {
+  if (index >= flights_.size() || flights_[index].state == Flight::State::kNone)
+    return refuse(Refusal::kUnknownFlight);
+  Flight& flight = flights_[index];
+  const bool decoding = flight.state == Flight::State::kDecoding;
+  flight.state = Flight::State::kNone;
+  const Picked& pick = flight.pick;
+  if (flight.life != lives_[pick.endpoint]) return Refusal::kNone;
+  EngineHistory& history = endpoints_[pick.endpoint].history;
+  if (decoding) {
+    history.end_decoding(at_s, pick.kv_tokens);
+  } else {
+    history.end_waiting(at_s);
+  }
+  if (!outcome.served) return Refusal::kNone;
+  const double tokens = outcome.output_tokens.value_or(0);
+  if (tokens > 0) learn_output(class_at(pick.class_id), tokens);
+  // Without a first token of its own an answer says nothing of TTFT or ITL: it came as a whole.
+  if (!decoding || !pick.stream) return Refusal::kNone;
+  const double cached = outcome.cached_tokens.value_or(
+      pick.prompt_tokens - std::min(pick.uncached_tokens, pick.prompt_tokens));
+  const double uncached = std::max(1.0, pick.prompt_tokens - cached);
+  const double ttft_s = flight.first_token_s - pick.at_s;
+  const bool possible = ttft_s > 0 && ttft_s < kSecondsMax && at_s >= flight.first_token_s &&
+                        at_s - pick.at_s < kSecondsMax && cached <= pick.prompt_tokens;
+  if (!possible) return refuse(Refusal::kImpossible);
+  train_ttft(flight, uncached);
+  if (tokens >= kItlTokensMin) train_itl(flight, at_s, tokens);
+  return Refusal::kNone;
+}
+
+void Learner::learn_output(Class& of, double tokens) {
+  of.output_sum = kOutputDecay * of.output_sum + tokens;
+  of.output_weight = kOutputDecay * of.output_weight + 1;
+}
+
+void Learner::train_ttft(const Flight& flight, double uncached) {
+  const Picked& pick = flight.pick;
+  Class& of = class_at(pick.class_id);
+  const double measured_s = flight.first_token_s - pick.at_s;
+  const TtftFeatures x = ttft_features(pick.load, uncached, pick.prompt_tokens);
+  const double class_s = of.ttft.predict(x);  // of the class: without slowness and progress
+  const double m = pick.slowness;
+  if (!of.ttft.add(x, (measured_s + pick.progress_s) / m, ttft_weight(class_s))) {
+    ++counts_.refused;
+    return;
+  }
+  ++counts_.ttft_samples;
+  endpoints_[pick.endpoint].slowness.add(measured_s + pick.progress_s, class_s,
+                                         flight.first_token_s);
+  if (pick.ttft_s > 0) of.accuracy.ttft.add(pick.ttft_s, measured_s);
+}
+
+void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
+  const Picked& pick = flight.pick;
+  Class& of = class_at(pick.class_id);
+  const EngineHistory::Look from = flight.at_first_token;
+  const EngineHistory::Look to = endpoints_[pick.endpoint].history.look(at_s);
+  const double window_s = to.at_s - from.at_s;
+  const double gaps = tokens - 1;
+  const double measured_s = (at_s - flight.first_token_s) / gaps;
+  if (!(window_s > 0)) {
+    ++counts_.refused;
+    return;
+  }
+  const ItlFeatures x = itl_features((to.sequence_s - from.sequence_s) / window_s,
+                                     (to.kv_token_s - from.kv_token_s) / window_s,
+                                     (to.prefill_tokens - from.prefill_tokens) / gaps,
+                                     (to.prefill_work - from.prefill_work) / gaps);
+  const double class_s = of.itl.predict(x);
+  if (!of.itl.add(x, measured_s / pick.slowness, itl_weight(class_s))) {
+    ++counts_.refused;
+    return;
+  }
+  ++counts_.itl_samples;
+  endpoints_[pick.endpoint].slowness.add(measured_s * gaps, class_s * gaps, at_s);
+  of.accuracy.itl_given.add(class_s * pick.slowness, measured_s);
+  if (pick.itl_s > 0) of.accuracy.itl.add(pick.itl_s, measured_s);
+}
+
+void Learner::forget_endpoint(std::uint32_t id) {
+  if (id >= endpoints_.size()) return;
+  endpoints_[id] = Endpoint{};
+  ++lives_[id];
+}
+
+// Ten times the mean answer at twice the predicted pace: beyond it few in a thousand still run.
+double Learner::overdue_after_s(const Flight& flight) const {
+  const Class& of = classes_[std::min<std::size_t>(flight.pick.class_id, classes_.size() - 1)];
+  const double tokens =
+      of.output_weight > 0 ? of.output_sum / of.output_weight : kOutputPriorTokens;
+  const double itl_s = flight.pick.itl_s > 0 ? flight.pick.itl_s : .05;
+  const double ttft_s = flight.pick.ttft_s > 0 ? flight.pick.ttft_s : 10;
+  return kOverdueMinS + 10 * ttft_s + 20 * tokens * itl_s;
+}
+
+std::vector<Learner::Overdue> Learner::take_overdue(double now_s) {
+  std::vector<Overdue> overdue;
+  for (std::uint32_t index = 0; index < flights_.size(); ++index) {
+    const Flight& flight = flights_[index];
+    if (flight.state == Flight::State::kNone) continue;
+    if (now_s - flight.pick.at_s < overdue_after_s(flight)) continue;
+    overdue.push_back({index, flight.pick.number});
+    ended(index, now_s, {.served = false});
+  }
+  return overdue;
+}
+
+const Coefficients& Learner::coefficients(double now_s) {
+  coefficients_.classes.resize(classes_.size());
+  std::vector<double> log_sum(classes_.size());
+  std::vector<double> members(classes_.size());
+  for (const Endpoint& endpoint : endpoints_) {
+    if (!endpoint.seen || endpoint.slowness.samples() == 0) continue;
+    log_sum[endpoint.class_id] += endpoint.slowness.log_ratio();
+    members[endpoint.class_id] += 1;
+  }
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    Class& of = classes_[i];
+    ClassCoefficients& out = coefficients_.classes[i];
+    out.ttft = of.ttft.theta();
+    out.itl = of.itl.theta();
+    out.output_tokens = (of.output_sum + kOutputPriorWeight * kOutputPriorTokens) /
+                        (of.output_weight + kOutputPriorWeight);
+    out.ttft_p90_factor = of.accuracy.ttft.p90_factor();
+    out.itl_p90_factor = of.accuracy.itl.p90_factor();
+    out.ttft_ready = of.accuracy.ttft.ready();
+    out.itl_ready = of.accuracy.itl.ready();
+  }
+  coefficients_.endpoints.resize(endpoints_.size());
+  double share_sum = 0;
+  double seen = 0;
+  for (std::size_t id = 0; id < endpoints_.size(); ++id) {
+    Endpoint& endpoint = endpoints_[id];
+    EndpointCoefficients& out = coefficients_.endpoints[id];
+    out = {};
+    if (!endpoint.seen) continue;
+    out.class_id = endpoint.class_id;
+    out.queued_share = endpoint.history.queued_share(now_s);
+    share_sum += out.queued_share;
+    seen += 1;
+    if (endpoint.slowness.samples() == 0) continue;
+    const double mean = log_sum[endpoint.class_id] / members[endpoint.class_id];
+    out.slowness = Slowness::factor(endpoint.slowness.log_ratio() - mean);
+  }
+  coefficients_.work_price = work_price(seen > 0 ? share_sum / seen : 0);
+  return coefficients_;
+}
+
+}  // namespace pickd::latency

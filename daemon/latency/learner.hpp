@@ -1,0 +1,130 @@
+// Learner: turns what became of picks into coefficients. Pairs each prediction with its outcome,
+// feeds the two models of the class and the slowness of the endpoint, and keeps count of how right
+// it was.
+//
+// One thread (the daemon's learner thread, or a simulation); time is an argument in seconds of any
+// steady clock. Samples that cannot be are refused and counted. Never a NaN in a coefficient.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/latency/accuracy.hpp"
+#include "daemon/latency/coefficients.hpp"
+#include "daemon/latency/engine_history.hpp"
+#include "daemon/latency/linear_model.hpp"
+#include "daemon/latency/slowness.hpp"
+
+namespace pickd::latency {
+
+// A request was sent to an endpoint. `flight` names it in later events and is free again after
+// ended().
+struct Picked {
+  double at_s = 0;
+  std::uint32_t flight = 0;
+  std::uint64_t number = 0;  // of the flight, for who draws it down
+  std::uint16_t endpoint = 0;
+  std::uint16_t class_id = 0;
+  std::uint32_t generation = 0;  // of the endpoint: another one is another engine
+  bool stream = false;           // only streamed answers tell a first token
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t uncached_tokens = 0;
+  std::uint32_t kv_tokens = 0;
+  EndpointLoad load;      // as the pick saw it, before this request
+  double progress_s = 0;  // of the queue's head, as credited then
+  double slowness = 1;    // as believed then
+  double ttft_s = 0;      // predicted; 0: nothing was
+  double itl_s = 0;
+};
+
+// How a request ended. What was not reported is absent.
+struct Outcome {
+  bool served = true;  // false: failed or cancelled; trains nothing
+  std::optional<std::uint32_t> output_tokens;
+  std::optional<std::uint32_t> cached_tokens;
+};
+
+enum class Refusal : std::uint8_t { kNone, kUnknownFlight, kOutOfOrder, kImpossible };
+
+struct LearnerCounts {
+  std::uint64_t ttft_samples = 0;
+  std::uint64_t itl_samples = 0;
+  std::uint64_t refused = 0;  // reports that cannot be: times before the pick, no tokens, ...
+};
+
+struct ClassAccuracy {
+  Accuracy ttft;
+  Accuracy itl;
+  Accuracy itl_given;  // ITL from what really ran, not from what was foreseen at the pick
+};
+
+class Learner {
+ public:
+  Learner(std::uint32_t endpoint_ids, std::uint32_t flights);
+
+  void picked(const Picked& pick);
+  Refusal first_token(std::uint32_t flight, double at_s);
+  Refusal ended(std::uint32_t flight, double at_s, const Outcome& outcome);
+
+  // The endpoint's id is used by another engine from now on: what was learned of it is forgotten.
+  void forget_endpoint(std::uint32_t endpoint);
+
+  // Flights of which nothing was heard for many times as long as an answer takes, each once: their
+  // reports are lost. They train nothing and count as ended.
+  struct Overdue {
+    std::uint32_t flight;
+    std::uint64_t number;
+  };
+  std::vector<Overdue> take_overdue(double now_s);
+
+  // The newest coefficients, with shares and price as of `now_s`.
+  const Coefficients& coefficients(double now_s);
+
+  const LearnerCounts& counts() const { return counts_; }
+  const ClassAccuracy& accuracy(std::uint32_t class_id) const {
+    return classes_[class_id].accuracy;
+  }
+  std::uint32_t class_count() const { return static_cast<std::uint32_t>(classes_.size()); }
+
+ private:
+  struct Class {
+    LinearModel<kTtftFeatures> ttft{kTtftPrior};
+    LinearModel<kItlFeatures> itl{kItlPrior};
+    double output_sum = 0;
+    double output_weight = 0;
+    ClassAccuracy accuracy;
+  };
+  struct Endpoint {
+    EngineHistory history;
+    Slowness slowness;
+    std::uint16_t class_id = 0;
+    std::uint32_t generation = 0;
+    bool seen = false;
+  };
+  struct Flight {
+    enum class State : std::uint8_t { kNone, kWaiting, kDecoding };
+    State state = State::kNone;
+    Picked pick;
+    std::uint32_t life =
+        0;  // the endpoint's, so that an end after forget_endpoint() changes nothing
+    double first_token_s = 0;
+    EngineHistory::Look at_first_token;
+  };
+
+  void train_ttft(const Flight& flight, double uncached);
+  void train_itl(const Flight& flight, double at_s, double tokens);
+  void learn_output(Class& of, double tokens);
+  double overdue_after_s(const Flight& flight) const;
+  Class& class_at(std::uint32_t class_id);
+  Refusal refuse(Refusal why);
+
+  std::vector<Endpoint> endpoints_;
+  std::vector<std::uint32_t> lives_;
+  std::vector<Flight> flights_;
+  std::vector<Class> classes_;
+  Coefficients coefficients_;
+  LearnerCounts counts_;
+};
+
+}  // namespace pickd::latency

@@ -1,0 +1,83 @@
+// Flights: follows every picked request from its pick to its end. Keeps the live load of each
+// endpoint for the cost of the next pick, and hands what happened to the learner through a queue.
+//
+// The pick core asks it for predictions; the reservation table tells it of changes; one learner
+// thread takes the events out and publishes coefficients. Nothing on the request path waits: when
+// the queue is full an event is dropped and counted, and a little less is learned.
+#pragma once
+
+#include <atomic>
+#include <boost/lockfree/queue.hpp>
+#include <cstdint>
+#include <memory>
+
+#include "abi/limits.hpp"
+#include "daemon/base/published.hpp"
+#include "daemon/endpoints/flight_observer.hpp"
+#include "daemon/latency/cost.hpp"
+#include "daemon/latency/learner.hpp"
+#include "daemon/latency/live_load.hpp"
+
+namespace pickd::pick {
+
+// What a pick knew of the winner: travels through the reservation to the learner.
+struct PickFacts : endpoints::FlightFacts {
+  latency::EndpointLoad load;
+  latency::Prediction predicted;
+  double slowness = 1;
+  std::uint16_t class_id = 0;
+  std::uint32_t kv_tokens = 0;
+  bool stream = false;
+};
+
+class Flights final : public endpoints::FlightObserver {
+ public:
+  using CoefficientsStore = base::Published<latency::Coefficients, abi::kThreadsCountedMax>;
+
+  Flights(std::uint32_t endpoint_ids, std::uint32_t flights);
+
+  // -- by the pick core ------------------------------------------------------------------------
+  // The newest coefficients; `reader` is the worker's own slot, held until its next call.
+  const latency::Coefficients& coefficients(std::uint32_t reader) {
+    return coefficients_.acquire(reader);
+  }
+  const latency::LiveLoad& live() const { return live_; }
+
+  // -- by the reservation table ----------------------------------------------------------------
+  void began(std::uint32_t flight, const endpoints::NewReservation& reservation) override;
+  void first_token(std::uint32_t flight, std::uint64_t now_ns) override;
+  void moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) override;
+  void ended(std::uint32_t flight, std::uint64_t now_ns, const endpoints::FlightEnd& end) override;
+
+  // -- by the learner thread -------------------------------------------------------------------
+  // Draws down flights whose reports are lost; returns how many. Once a second is enough.
+  std::size_t draw_down(latency::Learner& learner, std::uint64_t now_ns);
+  // Hands all events so far to the learner; returns how many.
+  std::size_t teach(latency::Learner& learner);
+  void publish(const latency::Coefficients& newest) {
+    coefficients_.publish(std::make_unique<const latency::Coefficients>(newest));
+  }
+  std::uint64_t events_dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Kind : std::uint8_t { kPicked, kFirstToken, kEnded };
+  struct Event {
+    Kind kind;
+    std::uint32_t flight;
+    std::uint64_t at_ns;
+    latency::Picked picked;
+    endpoints::FlightEnd end;
+  };
+  static constexpr std::size_t kEventsMax = 16'384;
+
+  void push(const Event& event);
+  std::uint64_t time_or_last(std::uint64_t now_ns);
+
+  latency::LiveLoad live_;
+  CoefficientsStore coefficients_;
+  boost::lockfree::queue<Event, boost::lockfree::fixed_sized<true>> events_;
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> last_ns_{0};
+};
+
+}  // namespace pickd::pick

@@ -1,0 +1,37 @@
+// least-predicted-cost-scorer: the cost in seconds of sending the request to a candidate, as a
+// score in the same order.
+#include <algorithm>
+#include <cmath>
+
+#include "daemon/config/parameters.hpp"
+#include "daemon/pick/plugin.hpp"
+
+namespace pickd::pick {
+
+namespace {
+
+class LeastPredictedCostScorer final : public Scorer {
+ public:
+  bool score(const PickContext& context, std::span<float> scores) const override {
+    const auto cost = context.candidates.column(Column::kCost);
+    float lowest = std::numeric_limits<float>::infinity();
+    for (const float seconds : cost) {
+      if (seconds >= 0) lowest = std::min(lowest, seconds);
+    }
+    if (!std::isfinite(lowest)) return true;  // nothing is predicted: no opinion
+    // A cost of nothing at all would make every other score 0.
+    constexpr float kCostMin = 1e-6F;
+    for (std::size_t at = 0; at < scores.size(); ++at) {
+      if (cost[at] >= 0) scores[at] = std::max(lowest, kCostMin) / std::max(cost[at], kCostMin);
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Plugin> make_least_predicted_cost_scorer(config::ParameterReader&) {
+  return std::make_unique<LeastPredictedCostScorer>();
+}
+
+}  // namespace pickd::pick

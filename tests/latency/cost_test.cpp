@@ -1,0 +1,89 @@
+// The cost formula with values computed by hand from the specification.
+#include "daemon/latency/cost.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pickd::latency {
+namespace {
+
+// 1e-4 s a token, 1e-9 s for each unit of attention work, in queue and own; a step of 10 ms and
+// 30 us a sequence and 50 ns a KV token.
+ClassCoefficients rates() {
+  ClassCoefficients of;
+  of.ttft = {0, 1, .1, 1, .1, 0, 0};
+  of.itl = {.01, 3e-4, .005, 0, 0};
+  of.output_tokens = 100;
+  return of;
+}
+
+TEST(Cost, OfAnIdleEndpointIsPrefillAndOwnDecode) {
+  const Prediction p = predict(rates(), {}, 0, {}, 1000, 2000);
+  // 1,000 tokens and 1000 * (2000 - 500) = 1.5e6 of work: 0.1 + 0.0015 s.
+  EXPECT_NEAR(p.ttft_s, .1015, 1e-12);
+  // 0.1 * 100 * (0.01 + 0): nobody else decodes there.
+  EXPECT_NEAR(p.cost_s, .1015 + .1, 1e-12);
+}
+
+TEST(Cost, CountsTheQueueLessTheProgressOfItsHead) {
+  EndpointLoad load;
+  load.queued_requests = 2;
+  load.queued_tokens = 5000;
+  load.queued_work = 1e7;
+  load.head_tokens = 3000;
+  load.head_work = 0;
+  load.head_age_s = .2;
+  // Queue 0.5 + 0.01 s, of which the head has done 0.2 of its 0.3 s.
+  Prediction p = predict(rates(), {}, 0, load, 0, 1000);
+  EXPECT_NEAR(p.ttft_s, .31, 1e-12);
+  EXPECT_NEAR(p.progress_s, .2, 1e-12);
+  load.head_age_s = 1.5;  // no more is credited than the head's own work
+  p = predict(rates(), {}, 0, load, 0, 1000);
+  EXPECT_NEAR(p.ttft_s, .21, 1e-12);
+}
+
+TEST(Cost, OfASilentEndpointGrowsWithItsSilence) {
+  EndpointLoad load;
+  load.queued_requests = 1;
+  load.queued_tokens = load.head_tokens = 1000;
+  load.head_age_s = 11.3;  // 10 s more than 3 * 0.1 + 1
+  const Prediction p = predict(rates(), {}, 0, load, 0, 1000);
+  EXPECT_NEAR(p.ttft_s, 10, 1e-9);
+}
+
+TEST(Cost, GrowsWithTheSlownessOfTheEndpoint) {
+  EndpointCoefficients slow;
+  slow.slowness = 2;
+  EXPECT_NEAR(predict(rates(), slow, 0, {}, 1000, 1000).ttft_s, 2 * .1005, 1e-12);
+}
+
+TEST(Cost, PutsAPriceOnWorkThatTheSlownessDoesNotRaise) {
+  EndpointCoefficients slow;
+  slow.slowness = 2;
+  const double without = predict(rates(), slow, 0, {}, 1000, 1000).cost_s;
+  // kappa/m of work that is m times as long: kappa times the class's work.
+  EXPECT_NEAR(predict(rates(), slow, 3, {}, 1000, 1000).cost_s - without, 3 * .1005, 1e-12);
+}
+
+TEST(Cost, CountsTheSlowDownOfThoseThatDecodeThere) {
+  EndpointLoad load;
+  load.running = 10;
+  load.kv_tokens = 20'000;
+  const Prediction p = predict(rates(), {}, 0, load, 0, 1000);
+  // step 0.01 + 10 * 3e-5 + 20000 * 5e-8 = 0.0113; others 10 * (3e-5 + 5e-5) = 8e-4.
+  EXPECT_NEAR(p.cost_s, .1 * 100 * (.0113 + 8e-4), 1e-12);
+  EndpointCoefficients busy;
+  busy.queued_share = .5;
+  EXPECT_NEAR(predict(rates(), busy, 0, load, 0, 1000).cost_s, 10 * (.0226 + 8e-4), 1e-12);
+  busy.queued_share = 1;  // at most 0.9
+  EXPECT_NEAR(predict(rates(), busy, 0, load, 0, 1000).cost_s, 10 * (.113 + 8e-4), 1e-12);
+}
+
+TEST(WorkPrice, RisesWithTheShareOfEndpointsThatHaveAQueue) {
+  EXPECT_DOUBLE_EQ(work_price(0), 0);
+  EXPECT_DOUBLE_EQ(work_price(.5), 1.5);
+  EXPECT_DOUBLE_EQ(work_price(.8), 6);
+  EXPECT_DOUBLE_EQ(work_price(1), 6);  // 1.5 * min(4, 19)
+}
+
+}  // namespace
+}  // namespace pickd::latency

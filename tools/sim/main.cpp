@@ -1,0 +1,319 @@
+// pickd-sim: arguments in, a table, JSON or a chart out. See simulation.hpp for what is simulated.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tools/sim/chart.hpp"
+#include "tools/sim/figures.hpp"
+
+namespace {
+
+using namespace pickd::sim;
+
+struct Arguments {
+  std::vector<std::string> traces = {"chat"};
+  std::vector<std::string> policies = {"least-predicted-cost", "epp-default", "least-request",
+                                       "round-robin"};
+  std::vector<double> speeds = {1};
+  std::vector<std::uint32_t> endpoints = {8};
+  std::vector<std::uint64_t> capacity_blocks = {5000};
+  std::uint32_t seeds = 1;
+  double seconds = 0;
+  double rate = 0;
+  SimOptions sim;
+  struct {
+    double step = 8;
+    double prefill_us = 70;
+  } rates_ms;
+  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  bool json = false;
+  bool learned = false;
+  std::string plot;
+};
+
+// One row: a policy in one cell, over all seeds.
+struct Row {
+  std::string policy;
+  std::string trace;
+  double speed = 1;
+  std::uint32_t endpoints = 8;
+  std::uint64_t capacity_blocks = 0;
+  double bound_hit_rate = 0;
+  std::vector<Figures> seeds;
+};
+
+struct Job {
+  std::size_t row;
+  std::uint32_t seed;
+};
+
+std::vector<Row> make_rows(const Arguments& arguments) {
+  std::vector<Row> rows;
+  for (const std::string& trace : arguments.traces) {
+    for (const std::uint32_t endpoints : arguments.endpoints) {
+      for (const std::uint64_t capacity : arguments.capacity_blocks) {
+        for (const double speed : arguments.speeds) {
+          for (const std::string& policy : arguments.policies)
+            rows.push_back({policy, trace, speed, endpoints, capacity, 0, {}});
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+void print_learned(const std::string& policy, const pickd::latency::Coefficients& learned) {
+  std::printf("%s: price of work %.2f\n", policy.c_str(), learned.work_price);
+  for (const auto& of : learned.classes) {
+    std::printf("  TTFT");
+    for (const double value : of.ttft) std::printf(" %.4f", value);
+    std::printf("  ITL");
+    for (const double value : of.itl) std::printf(" %.5f", value);
+    std::printf("  answers of %.0f tokens\n", of.output_tokens);
+  }
+  for (std::size_t id = 1; id < learned.endpoints.size(); ++id) {
+    std::printf("  endpoint %zu: slowness %.2f, queued %.2f of the time\n", id,
+                learned.endpoints[id].slowness, learned.endpoints[id].queued_share);
+  }
+}
+
+void run(const Arguments& arguments, std::vector<Row>& rows) {
+  std::vector<Job> jobs;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    rows[row].seeds.resize(arguments.seeds);
+    for (std::uint32_t seed = 0; seed < arguments.seeds; ++seed) jobs.push_back({row, seed});
+  }
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::size_t done = 0;
+  std::string error;
+  const auto work = [&] {
+    for (std::size_t at = next++; at < jobs.size(); at = next++) {
+      Row& row = rows[jobs[at].row];
+      try {
+        WorkloadOptions wanted;
+        wanted.name = row.trace;
+        wanted.speed = row.speed;
+        wanted.seconds = arguments.seconds;
+        wanted.rate_per_s = arguments.rate;
+        wanted.endpoints = row.endpoints;
+        wanted.seed = jobs[at].seed + arguments.sim.seed;
+        const Workload workload = make_workload(wanted);
+        SimOptions options = arguments.sim;
+        options.policy = row.policy;
+        options.rates.step_s = arguments.rates_ms.step * 1e-3;
+        options.rates.prefill_s = arguments.rates_ms.prefill_us * 1e-6;
+        options.endpoints = row.endpoints;
+        options.capacity_blocks = row.capacity_blocks;
+        options.seed = wanted.seed;
+        const SimOutcome outcome = simulate(workload, options);
+        const Figures figures = figures_of(outcome);
+        const std::lock_guard lock(mutex);
+        if (arguments.learned) print_learned(row.policy, outcome.learned);
+        row.seeds[jobs[at].seed] = figures;
+        row.bound_hit_rate = workload.bound_hit_rate;
+        ++done;
+        if (::isatty(STDERR_FILENO) != 0)
+          std::fprintf(stderr, "\r%zu of %zu simulated", done, jobs.size());
+      } catch (const std::exception& failure) {
+        const std::lock_guard lock(mutex);
+        if (error.empty()) error = failure.what();
+        next = jobs.size();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned at = 0; at < arguments.threads; ++at) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (::isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r%40s\r", "");
+  if (!error.empty()) throw std::runtime_error(error);
+}
+
+std::string cell_of(const Row& row) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s, %g x speed, %u endpoints of %llu blocks of %u tokens",
+                row.trace.c_str(), row.speed, row.endpoints,
+                static_cast<unsigned long long>(row.capacity_blocks), kBlockTokens);
+  return text;
+}
+
+void print_table(const std::vector<Row>& rows) {
+  std::string cell;
+  for (const Row& row : rows) {
+    if (cell_of(row) != cell) {
+      cell = cell_of(row);
+      std::printf("\n%s (no fleet hits more than %.1f %%)\n", cell.c_str(),
+                  100 * row.bound_hit_rate);
+      std::printf("  %-22s %6s  %-17s %7s %7s  %7s %7s  %7s %7s %6s\n", "policy", "hits",
+                  "TTFT mean", "p90", "p99", "ITL p50", "p90", "goodput", "busiest", "MAPE");
+    }
+    const Summary summary = summarise(row.seeds);
+    const Figures& mean = summary.mean;
+    char ttft[40];
+    if (row.seeds.size() > 1) {
+      std::snprintf(ttft, sizeof ttft, "%.3f +- %.3f s", mean.ttft_mean_s,
+                    summary.ttft_mean_ci95_s);
+    } else {
+      std::snprintf(ttft, sizeof ttft, "%.3f s", mean.ttft_mean_s);
+    }
+    std::printf("  %-22s %5.1f%%  %-17s %6.2fs %6.2fs  %5.1fms %5.1fms  %6.1f%% %6.1f%% %5.1f%%\n",
+                row.policy.c_str(), 100 * mean.hit_rate, ttft, mean.ttft_p90_s, mean.ttft_p99_s,
+                1e3 * mean.itl_p50_s, 1e3 * mean.itl_p90_s, 100 * mean.goodput,
+                100 * mean.busiest_share, 100 * mean.ttft_mape);
+  }
+}
+
+nlohmann::json json_of(const Row& row, std::uint64_t seed, const Figures& figures) {
+  return {{"policy", row.policy},
+          {"trace", row.trace},
+          {"speed", row.speed},
+          {"endpoints", row.endpoints},
+          {"capacity_blocks", row.capacity_blocks},
+          {"seed", seed},
+          {"hit_rate", figures.hit_rate},
+          {"bound_hit_rate", row.bound_hit_rate},
+          {"ttft_mean_s", figures.ttft_mean_s},
+          {"ttft_p50_s", figures.ttft_p50_s},
+          {"ttft_p90_s", figures.ttft_p90_s},
+          {"ttft_p99_s", figures.ttft_p99_s},
+          {"itl_p50_s", figures.itl_p50_s},
+          {"itl_p90_s", figures.itl_p90_s},
+          {"itl_p99_s", figures.itl_p99_s},
+          {"goodput", figures.goodput},
+          {"busiest_share", figures.busiest_share},
+          {"ttft_mape", figures.ttft_mape},
+          {"itl_given_mape", figures.itl_given_mape},
+          {"failed", figures.failed},
+          {"wall_s", figures.wall_s}};
+}
+
+void print_json(const Arguments& arguments, const std::vector<Row>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Row& row : rows) {
+    for (std::size_t at = 0; at < row.seeds.size(); ++at)
+      list.push_back(json_of(row, arguments.sim.seed + at, row.seeds[at]));
+  }
+  std::printf("%s\n", list.dump(1).c_str());
+}
+
+void write_plot(const std::string& path, const std::vector<Row>& rows) {
+  Chart chart;
+  chart.title = "Mean TTFT against load";
+  chart.x_label = "speed of the trace";
+  chart.y_label = "mean TTFT, s";
+  for (const Row& row : rows) {
+    Series* series = nullptr;
+    for (Series& each : chart.series) {
+      if (each.name == row.policy) series = &each;
+    }
+    if (series == nullptr) {
+      chart.series.push_back({row.policy, {}});
+      series = &chart.series.back();
+    }
+    series->points.push_back({row.speed, summarise(row.seeds).mean.ttft_mean_s});
+  }
+  std::ofstream file(path);
+  file << draw_svg(chart);
+  if (!file) throw std::runtime_error(path + ": cannot be written");
+}
+
+void add_options(CLI::App& app, Arguments& arguments) {
+  std::string known;
+  for (const GeneratorInfo& generator : generators())
+    known += "\n  " + std::string(generator.name) + ": " + std::string(generator.summary);
+  app.add_option("-t,--trace", arguments.traces,
+                 "Mooncake trace (.jsonl), Azure trace (.csv), or a generator:" + known)
+      ->capture_default_str();
+  app.add_option("-p,--policy", arguments.policies, "Built-in profiles to compare")
+      ->capture_default_str();
+  app.add_option("--speed", arguments.speeds, "Arrivals come this much quicker")
+      ->check(CLI::Range(.001, 1000.0))
+      ->capture_default_str();
+  app.add_option("-n,--endpoints", arguments.endpoints, "Engines")
+      ->check(CLI::Range(1, 4094))
+      ->capture_default_str();
+  app.add_option("--capacity-blocks", arguments.capacity_blocks,
+                 "KV cache of an engine, blocks of 512 tokens")
+      ->check(CLI::Range(8, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--seeds", arguments.seeds, "Runs of each cell, for the confidence interval")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--seed", arguments.sim.seed, "The first of them")->capture_default_str();
+  app.add_option("--seconds", arguments.seconds, "At most so much of the trace; 0: all of it")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rate", arguments.rate, "Requests a second of a generator; 0: its own")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--gateways", arguments.sim.gateways, "Nodes that share nothing")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--scrape-s", arguments.sim.scrape_s, "Period of scrapes, seconds")
+      ->check(CLI::Range(.001, 3600.0))
+      ->capture_default_str();
+  app.add_option("--step-noise", arguments.sim.step_noise, "Noise of engine steps, as a share")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--report-noise", arguments.sim.report_noise,
+                 "Noise of reported latencies, as a share")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--step-ms", arguments.rates_ms.step, "An engine's step without work, ms")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--prefill-us", arguments.rates_ms.prefill_us, "A prompt token computed, us")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--slow-share", arguments.sim.slow_share, "Share of engines that are slow")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--slow-factor", arguments.sim.slow_factor, "Speed of those")
+      ->check(CLI::Range(.01, 1.0))
+      ->capture_default_str();
+  app.add_option("--reports-lost", arguments.sim.reports_lost_share,
+                 "Share of requests whose reports never come")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--reports-late", arguments.sim.reports_late_share,
+                 "Share of requests whose reports come 10 s late")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--threads", arguments.threads, "Simulations at a time")
+      ->check(CLI::Range(1, 256));
+  app.add_flag("--json", arguments.json, "Print a list of one object a policy, cell and seed");
+  app.add_flag("--learned", arguments.learned, "Print the coefficients that were learned");
+  app.add_option("--plot", arguments.plot, "Write a chart of mean TTFT against speed (SVG)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{
+      "pickd-sim: replays a workload in virtual time against simulated engines, a policy at a "
+      "time.\n"};
+  app.footer(
+      "Which policy and how many pods for a trace:\n"
+      "  pickd-sim --trace my.jsonl --endpoints 8 12 16 --policy least-predicted-cost epp-default\n"
+      "Exit codes: 0 done, 1 a workload or policy that cannot be simulated, 2 bad arguments.");
+  add_options(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    std::vector<Row> rows = make_rows(arguments);
+    run(arguments, rows);
+    if (arguments.json) {
+      print_json(arguments, rows);
+    } else {
+      print_table(rows);
+    }
+    if (!arguments.plot.empty()) write_plot(arguments.plot, rows);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pickd-sim: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
