@@ -28,8 +28,7 @@ endpoints::FlightEnd end_of(const DecodedReport& report) {
 
 ReportOutcome ReportHandler::move(const DecodedReport& report, std::uint32_t uid,
                                   std::uint64_t now_ns, const endpoints::Topology& topology,
-                                  std::uint64_t* from,
-                                  bool* found) const {
+                                  std::uint64_t* from, bool* found) const {
   const endpoints::TopologyEndpoint* endpoint = nullptr;
   topology.for_each_named(report.fallback, [&](std::uint16_t id) { endpoint = topology.find(id); });
   *found = endpoint != nullptr;
