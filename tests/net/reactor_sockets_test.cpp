@@ -63,7 +63,11 @@ class ReactorSockets : public ReactorSuite {
   }
 
   // Two ends of a TCP connection.
-  static std::pair<base::Fd, base::Fd> connected() {
+  struct Connection {
+    base::Fd client;
+    base::Fd server;
+  };
+  static Connection connected() {
     const Listener listener(8);
     base::Fd client = start_connecting(listener.port);
     // The kernel completes a connection over loopback before connect() returns.
@@ -125,6 +129,7 @@ TEST_P(ReactorSockets, TellsThatAConnectionWasRefused) {
 TEST_P(ReactorSockets, GivesUpAConnectionThatNobodyAnswersWhenItsTimeIsOver) {
   const Listener listener(0);
   std::vector<base::Fd> filling;
+  filling.reserve(8);
   for (int count = 0; count < 8; ++count) filling.push_back(start_connecting(listener.port));
   base::Fd socket = start_connecting(listener.port);
   bool timed_out = false;
@@ -143,13 +148,13 @@ TEST_P(ReactorSockets, GivesUpAConnectionThatNobodyAnswersWhenItsTimeIsOver) {
 TEST_P(ReactorSockets, MovesMegabytesInPartialReadsAndWrites) {
   constexpr std::size_t kBytes = 4 << 20;
   constexpr std::size_t kReadAtOnce = 10'007;
-  auto [client, server] = connected();
+  Connection both = connected();
   std::vector<unsigned char> sent(kBytes);
   for (std::size_t at = 0; at < kBytes; ++at) sent[at] = static_cast<unsigned char>(at * 31 >> 7);
   std::size_t written = 0;
   std::size_t partial_writes = 0;
   std::vector<unsigned char> got;
-  watch(client.get(), kWritable, [&, fd = client.get()](std::uint32_t) {
+  watch(both.client.get(), kWritable, [&, fd = both.client.get()](std::uint32_t) {
     const ssize_t count = ::send(fd, sent.data() + written, kBytes - written, MSG_NOSIGNAL);
     ASSERT_GT(count, 0) << "it was said to be writable";
     written += static_cast<std::size_t>(count);
@@ -160,7 +165,7 @@ TEST_P(ReactorSockets, MovesMegabytesInPartialReadsAndWrites) {
       ::shutdown(fd, SHUT_WR);
     }
   });
-  watch(server.get(), kReadable, [&, fd = server.get()](std::uint32_t readiness) {
+  watch(both.server.get(), kReadable, [&, fd = both.server.get()](std::uint32_t readiness) {
     EXPECT_NE(readiness & kReadable, 0U) << "the end of the stream is readable too";
     unsigned char bytes[kReadAtOnce];
     const ssize_t count = ::recv(fd, bytes, sizeof bytes, 0);
@@ -174,19 +179,18 @@ TEST_P(ReactorSockets, MovesMegabytesInPartialReadsAndWrites) {
 }
 
 TEST_P(ReactorSockets, TellsOfAResetByThePeer) {
-  auto [client, server] = connected();
+  Connection both = connected();
   const linger now{1, 0};
-  ASSERT_EQ(::setsockopt(server.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
+  ASSERT_EQ(::setsockopt(both.server.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
   std::uint32_t seen = 0;
   int error = 0;
-  watch(client.get(), 0, [&, fd = client.get()](std::uint32_t readiness) {
+  watch(both.client.get(), 0, [&, fd = both.client.get()](std::uint32_t readiness) {
     seen = readiness;
     error = socket_error(fd);
     reactor_->stop();
   });
-  reactor_->after(0, [&, other = server.get()] {
-    (void)other;
-    server.reset();  // with that linger: a reset
+  reactor_->after(0, [&] {
+    both.server.reset();  // with that linger: a reset
   });
   reactor_->run();
   EXPECT_NE(seen & kHungUp, 0U);
@@ -194,27 +198,27 @@ TEST_P(ReactorSockets, TellsOfAResetByThePeer) {
 }
 
 TEST_P(ReactorSockets, TellsOfAHalfCloseByThePeer) {
-  auto [client, server] = connected();
+  Connection both = connected();
   std::uint32_t seen = 0;
-  watch(client.get(), kReadable, [&](std::uint32_t readiness) {
+  watch(both.client.get(), kReadable, [&](std::uint32_t readiness) {
     seen = readiness;
     reactor_->stop();
   });
-  ::shutdown(server.get(), SHUT_WR);
+  ::shutdown(both.server.get(), SHUT_WR);
   reactor_->run();
   EXPECT_EQ(seen, kReadable | kHungUp);
 }
 
 // The peer sees the end only when nothing holds the socket open any more.
 TEST_P(ReactorSockets, HoldsNoSocketOpenThatWasUnwatchedAndClosed) {
-  auto [client, server] = connected();
-  watch(client.get(), kReadable, [](std::uint32_t) { FAIL(); });
+  Connection both = connected();
+  watch(both.client.get(), kReadable, [](std::uint32_t) { FAIL(); });
   bool looked = false;
   reactor_->after(0, [&] {  // by now it is waited for
-    reactor_->unwatch(client.get());
-    client.reset();
+    reactor_->unwatch(both.client.get());
+    both.client.reset();
     char byte;
-    EXPECT_EQ(::recv(server.get(), &byte, 1, 0), 0) << "the other end is still open";
+    EXPECT_EQ(::recv(both.server.get(), &byte, 1, 0), 0) << "the other end is still open";
     looked = true;
     reactor_->stop();
   });
@@ -223,13 +227,13 @@ TEST_P(ReactorSockets, HoldsNoSocketOpenThatWasUnwatchedAndClosed) {
 }
 
 TEST_P(ReactorSockets, HoldsNoSocketOpenAfterItsOwnEnd) {
-  auto [client, server] = connected();
-  watch(client.get(), kReadable, [](std::uint32_t) { FAIL(); });
+  Connection both = connected();
+  watch(both.client.get(), kReadable, [](std::uint32_t) { FAIL(); });
   run_a_while();
   reactor_.reset();
-  client.reset();
+  both.client.reset();
   char byte;
-  EXPECT_EQ(::recv(server.get(), &byte, 1, 0), 0) << "the other end is still open";
+  EXPECT_EQ(::recv(both.server.get(), &byte, 1, 0), 0) << "the other end is still open";
 }
 
 TEST_P(ReactorSockets, FreesTheAddressOfAListenerAtOnce) {
@@ -252,6 +256,7 @@ TEST_P(ReactorSockets, GoesOnWhenDescriptorsRunOutAndComeBack) {
   const Listener listener(64);
   constexpr int kClients = 12;
   std::vector<base::Fd> clients;
+  clients.reserve(kClients);
   for (int count = 0; count < kClients; ++count) clients.push_back(start_connecting(listener.port));
   rlimit whole{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &whole), 0);
