@@ -227,8 +227,12 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
   memory_->own.age(now_ns);
 
   int code = gather(store, question, static_cast<std::uint32_t>(abi::EndpointState::kReady));
-  if (code == -EHOSTUNREACH)
-    code = gather(store, question, static_cast<std::uint32_t>(abi::EndpointState::kSuspect));
+  // Nobody is ready: the least bad there is, as the daemon would.
+  for (const abi::EndpointState less :
+       {abi::EndpointState::kSuspect, abi::EndpointState::kStarting, abi::EndpointState::kDown}) {
+    if (code != -EHOSTUNREACH) break;
+    code = gather(store, question, static_cast<std::uint32_t>(less));
+  }
   if (code != 0) {
     result.fail(code);
     result.flags = PICKD_RESULT_DEGRADED;
