@@ -28,6 +28,7 @@
 #define PICK_TIMEOUT_US 1000000
 /* With --retry: a request is given up after so many attempts. */
 #define ATTEMPTS_MAX 10
+#define STALL_LOOK_MS 50
 /* Turns under way at the end may take this long to finish. */
 #define DRAIN_US 30000000
 /* Both are eight bytes: whole pseudo-tokens of enginesim. */
@@ -51,6 +52,7 @@ struct talk {
   struct sse sse;
   pickd_result* result;
   size_t endpoint;   /* of the result: 0 the winner, then fallbacks */
+  int64_t alive_us;  /* when the attempt began, or its newest byte came */
   unsigned attempt;  /* of the turn; the first is 1 */
   int64_t picked_us; /* when the result was made */
   int64_t pick_us;
@@ -69,9 +71,10 @@ struct driver {
   struct talk* talks;
   size_t talk_count;
   size_t streaming;
-  int64_t end_us; /* no turn begins after this */
-  int retry;      /* a turn that fails is tried elsewhere whatever was answered of it */
-  long stall_s;   /* without a byte for so long an attempt has failed; 0: no limit */
+  int64_t end_us;    /* no turn begins after this */
+  int retry;         /* a turn that fails is tried elsewhere whatever was answered of it */
+  int64_t stall_us;  /* without a byte for so long an attempt has failed; 0: no limit */
+  int64_t looked_us; /* when stalled attempts were looked for */
   struct attempts attempts;
 };
 
@@ -156,6 +159,7 @@ struct stream {
 static size_t on_bytes(char* data, size_t size, size_t count, void* user) {
   struct stream* stream = user;
   long status = 0;
+  stream->talk->alive_us = now_us();
   curl_easy_getinfo(stream->talk->easy, CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) return count * size; /* an error page: on_ended() sees the status */
   sse_feed(&stream->talk->sse, data, size * count);
@@ -174,6 +178,7 @@ static void send_request(struct driver* driver, struct talk* talk) {
   curl_easy_setopt(talk->easy, CURLOPT_POSTFIELDSIZE, (long)talk->body.size);
   sse_reset(&talk->sse);
   talk->attempt++;
+  talk->alive_us = now_us();
   const struct attempt attempt = attempt_of(driver, talk);
   attempts_sent(&driver->attempts, now_us(), &attempt);
   curl_multi_add_handle(driver->multi, talk->easy);
@@ -323,6 +328,18 @@ static void on_ended(struct driver* driver, struct talk* talk, CURLcode code) {
   try_elsewhere(driver, talk);
 }
 
+/* libcurl's own limit is on a mean over some seconds, which is late. */
+static void end_stalled(struct driver* driver) {
+  const int64_t now = now_us();
+  if (driver->stall_us == 0 || now < driver->looked_us + STALL_LOOK_MS * 1000) return;
+  driver->looked_us = now;
+  for (size_t i = 0; i < driver->talk_count; i++) {
+    struct talk* talk = &driver->talks[i];
+    if (talk->phase == STREAMING && now - talk->alive_us > driver->stall_us)
+      on_ended(driver, talk, CURLE_OPERATION_TIMEDOUT);
+  }
+}
+
 /* Starts what is due; gives the time of the next turn that is not. */
 static int64_t start_due(struct driver* driver) {
   int64_t next = INT64_MAX;
@@ -354,12 +371,14 @@ static void play(struct driver* driver) {
       on_ended(driver, talk, code);
       if (talk->phase == WAITING && talk->due_us < next) next = talk->due_us;
     }
+    end_stalled(driver);
     if (driver->streaming == 0 && next == INT64_MAX) return;
     const int64_t now = now_us();
     if (now > driver->end_us + DRAIN_US) die("end", "turns under way did not finish within 30 s");
     if (next <= now) continue;
-    const int64_t wait_ms = next == INT64_MAX ? 1000 : (next - now + 999) / 1000;
-    curl_multi_poll(driver->multi, NULL, 0, wait_ms > 1000 ? 1000 : (int)wait_ms, NULL);
+    const int64_t most_ms = driver->stall_us == 0 ? 1000 : STALL_LOOK_MS;
+    const int64_t wait_ms = next == INT64_MAX ? most_ms : (next - now + 999) / 1000;
+    curl_multi_poll(driver->multi, NULL, 0, (int)(wait_ms > most_ms ? most_ms : wait_ms), NULL);
   }
 }
 
@@ -401,11 +420,6 @@ static void make_talks(struct driver* driver, const struct workload* workload,
     curl_easy_setopt(talk->easy, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(talk->easy, CURLOPT_WRITEDATA, (void*)&streams[i]);
     curl_easy_setopt(talk->easy, CURLOPT_NOSIGNAL, 1L);
-    if (driver->stall_s > 0) {
-      curl_easy_setopt(talk->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-      curl_easy_setopt(talk->easy, CURLOPT_LOW_SPEED_TIME, driver->stall_s);
-      curl_easy_setopt(talk->easy, CURLOPT_CONNECTTIMEOUT, driver->stall_s);
-    }
     curl_easy_setopt(talk->easy, CURLOPT_NOPROXY, "*");
   }
 }
@@ -418,7 +432,7 @@ int main(int argc, char** argv) {
   options.socket_path = asked.socket;
   struct driver driver = {.model = asked.model,
                           .retry = asked.retry,
-                          .stall_s = asked.stall_s,
+                          .stall_us = asked.stall_s * INT64_C(1000000),
                           .attempts = {.log = asked.log}};
 
   struct workload workload;
