@@ -106,6 +106,10 @@ bool Reservations::reserve(const NewReservation& reservation) {
   return false;
 }
 
+void Reservations::prefetch(Ticket ticket) const {
+  __builtin_prefetch(&slots_[hash_of(ticket) & mask_], 1);
+}
+
 abi::Reservation* Reservations::find(Ticket ticket, std::optional<std::uint32_t> uid,
                                      std::uint64_t* state, bool* other_user) const {
   const std::uint64_t hash = hash_of(ticket);

@@ -183,17 +183,31 @@ bool Channel::put(std::span<const std::byte> record) {
   completions_tail_ += units;
   // Announces: the client that is about to sleep looks at this after it set `waiting`.
   indices().completions_tail.store(completions_tail_, abi::kAnnounceStore);
+  owes_wake_ = true;
   return true;
 }
 
 bool Channel::wake_client() {
+  owes_wake_ = false;
   abi::announce_then_check();
   if (indices().completions_waiting.load(abi::kCheckLoad) == 0) return false;
+  ring();
+  return true;
+}
+
+bool Channel::wake_early() {
+  // Relaxed: a 0 that is out of date is made good by wake_client() after the row.
+  if (indices().completions_waiting.load(std::memory_order_relaxed) == 0) return false;
+  owes_wake_ = false;
+  ring();
+  return true;
+}
+
+void Channel::ring() const {
   // A full pipe is no fault: the client has not read what woke it before. A closed one is a dead
   // client.
   const char byte = 1;
   [[maybe_unused]] const ssize_t wrote = ::write(pipe_.get(), &byte, sizeof byte);
-  return true;
 }
 
 }  // namespace pickd::workers

@@ -71,6 +71,7 @@ class Worker {
   void run();
   bool serve_all();
   bool serve(Channel& channel, const endpoints::Topology*& topology);
+  bool serve_row(Channel& channel, std::span<std::byte> copy, const endpoints::Topology*& topology);
   void serve_last(Channel& channel);
   void handle(Channel& channel, std::span<const std::byte> record,
               const endpoints::Topology& topology);

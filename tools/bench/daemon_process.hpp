@@ -32,6 +32,8 @@ class DaemonProcess {
   tools::ControlClient& control() { return *control_; }
   // Returns when no worker spins any more: a probe of the machine then has the cores for itself.
   void wait_until_asleep();
+  // What worker 0 has had of a core so far.
+  std::uint64_t worker_cpu_ns();
 
  private:
   std::uint32_t workers_;
@@ -39,6 +41,7 @@ class DaemonProcess {
   std::string socket_;
   tools::Child child_;
   std::unique_ptr<tools::ControlClient> control_;
+  std::string worker_times_;  // file of the kernel with the first worker's times
 };
 
 }  // namespace pickd::bench
