@@ -10,6 +10,20 @@
 
 namespace abi = pickd::abi;
 
+namespace {
+
+// In place, by words: these texts are short, and a call for each costs more than they.
+void copy_text(char* to, const std::byte* from, std::size_t size) {
+  for (; size >= sizeof(std::uint64_t); size -= sizeof(std::uint64_t)) {
+    ::memcpy(to, from, sizeof(std::uint64_t));
+    to += sizeof(std::uint64_t);
+    from += sizeof(std::uint64_t);
+  }
+  for (; size != 0; --size) *to++ = static_cast<char>(*from++);
+}
+
+}  // namespace
+
 int pickd_result::fail(int code) {
   status = code;
   ticket = {};
@@ -79,7 +93,7 @@ bool pickd_result::take_endpoints(const std::byte* endpoints_at, const std::byte
   const auto take_string = [&](std::size_t size, std::size_t size_max, std::uint16_t& at) {
     if (size > size_max || size > text_size - taken) return false;
     at = static_cast<std::uint16_t>(written);
-    ::memcpy(text + written, text_at + taken, size);
+    copy_text(text + written, text_at + taken, size);
     text[written + size] = '\0';
     taken += size;
     written += size + 1;

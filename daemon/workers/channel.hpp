@@ -82,6 +82,7 @@ class Channel {
   Channel() = default;
   abi::RingIndices& indices() const { return *indices_; }
   void ring() const;
+  void prefetch_next() const;
 
   ChannelParameters parameters_;
   std::unique_ptr<boost::interprocess::mapped_region> region_;

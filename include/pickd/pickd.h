@@ -116,15 +116,20 @@ typedef struct pickd_options {
                                64 a block). The daemon may grant less. Longer prompts are cut, and the
                                result says so. */
   uint32_t channels_max;    /* picks that may wait at once in this client, 1..1024; 0: 64 */
-  uint32_t spin_us;         /* how long a waiting call spins at most before it sleeps; it spins less
-                               while that fails. 0: sleep at once */
+  uint32_t spin_us;         /* how long a waiting call spins at most before it sleeps, in microseconds;
+                               it spins less, down to not at all, while that fails or costs it its
+                               core. 0: 50, about one wake of a sleeper. PICKD_NO_SPIN: sleep at once */
   uint32_t connect_timeout_ms; /* 0: 2,000 */
   uint32_t flags;           /* PICKD_OPEN_* */
 } pickd_options;
 
 #define PICKD_OPTIONS_INIT {sizeof(pickd_options), NULL, NULL, 0, 0, 0, 0, 0}
 
-/* Waiting calls never sleep: lowest latency for a core given away. */
+/* For pickd_options.spin_us. */
+#define PICKD_NO_SPIN UINT32_MAX
+
+/* Waiting calls never sleep, until the deadline: lowest latency for a core given away, and to be
+ * used where there is one to give. The daemon has workers.busy_poll. */
 #define PICKD_OPEN_BUSY_POLL 1u
 
 /* Connects to the daemon. `options` may be NULL. On success *client must be closed with pickd_close().
@@ -334,8 +339,9 @@ typedef struct pickd_queue pickd_queue;
 PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue); /* opens a queue for an event loop */
 PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awaited is released. NULL is allowed */
 
-/* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
- * NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
+/* Submits a pick and returns at once. While another is outstanding the daemon is not rung again: submit
+ * as many as there are, then go on to poll; that is a batch. `user_data` comes back from
+ * pickd_queue_poll(). `ticket` may be NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
  * when it went away is answered so as well, under the ticket of its submission. For a daemon that is
  * there and does not answer (stopped, or far behind) the request's queue_timeout_us holds: after it
  * pickd_queue_poll() gives a degraded answer, for which the event fd becomes readable, and the daemon
@@ -348,7 +354,9 @@ PICKD_API int pickd_queue_submit(pickd_queue *queue, const pickd_request *reques
                                  pickd_ticket *ticket);
 
 /* Takes the next answer. Returns 1 when `result` (its status may be an error) and `user_data` (may be
- * NULL) were filled, 0 when there is none yet. Never waits. Errors: -EINVAL, -EOWNERDEAD. */
+ * NULL) were filled, 0 when there is none yet. Never waits. While picks are outstanding, call it until
+ * it returns 0 before doing something else: that arms the event descriptor, and rings the daemon for
+ * what was submitted last. Errors: -EINVAL, -EOWNERDEAD. */
 PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_t *user_data);
 
 /* Forgets an outstanding pick: its answer is dropped and what it reserved is released. Errors: -ESTALE
@@ -356,8 +364,9 @@ PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_
 PICKD_API int pickd_queue_cancel(pickd_queue *queue, pickd_ticket ticket);
 
 /* Hands a report over without waiting; as pickd_report() with a timeout of 0, on this queue's ring, so
- * that it stays in order with its submissions. Errors: -EAGAIN (the ring is full: poll, then try
- * again), -ENOTCONN (the daemon is away), -EINVAL, -E2BIG, -EOWNERDEAD. */
+ * that it stays in order with its submissions; like these it does not ring while a pick is outstanding.
+ * Errors: -EAGAIN (the ring is full: poll, then try again), -ENOTCONN (the daemon is away), -EINVAL,
+ * -E2BIG, -EOWNERDEAD. */
 PICKD_API int pickd_queue_report(pickd_queue *queue, const pickd_report_info *report);
 
 /* A descriptor that becomes readable when answers wait: for epoll, poll, Go's netpoller, tokio. Poll

@@ -25,7 +25,9 @@ std::string write_config(const std::string& directory, const DaemonOptions& opti
   file << "listen: {socket: " << directory << "/pickd.sock, keys_max: " << options.keys_max << "}\n"
        << "state: {path: " << directory << "/state, size_mib: " << options.state_mib
        << ", capacity_tokens: " << options.capacity_tokens << "}\n"
-       << "workers: {count: " << options.workers << ", spin: " << options.spin_us << "us}\n"
+       << "workers: {count: " << options.workers;
+  if (options.spin_us != DaemonOptions::kSpinDefault) file << ", spin: " << options.spin_us << "us";
+  file << "}\n"
        << "log: {level: warn}\n"
        << "endpoints:\n";
   for (std::uint32_t at = 0; at < options.endpoints; ++at) {

@@ -19,6 +19,7 @@ struct DaemonOptions {
   std::uint64_t state_mib = 256;
   std::uint64_t capacity_tokens = 500'000;  // 0: no limit
   std::uint32_t workers = 1;
+  static constexpr std::uint32_t kSpinDefault = UINT32_MAX;  // the daemon's own
   std::uint32_t spin_us = 0;
   bool virtual_clock = false;
 };

@@ -62,16 +62,12 @@ class EventfdProbe : public EchoProbe {
         answer_(::eventfd(0, EFD_CLOEXEC)),
         child_([this] { echo_eventfd(request_.get(), answer_.get()); }) {}
 
-  void run(std::size_t, std::size_t, std::size_t count, tools::Samples& samples) override {
-    for (std::size_t at = 0; at < count + kWarmUp; ++at) {
-      std::uint64_t value = 1;
-      const std::uint64_t from_ns = base::monotonic_ns();
-      if (::write(request_.get(), &value, sizeof value) != sizeof value ||
-          ::read(answer_.get(), &value, sizeof value) != sizeof value) {
-        throw std::runtime_error("eventfd probe: the echo is gone");
-      }
-      const std::uint64_t to_ns = base::monotonic_ns();
-      if (at >= kWarmUp) samples.add(static_cast<double>(to_ns - from_ns));
+  void begin(std::size_t, std::size_t, std::size_t) override {}
+  void once() override {
+    std::uint64_t value = 1;
+    if (::write(request_.get(), &value, sizeof value) != sizeof value ||
+        ::read(answer_.get(), &value, sizeof value) != sizeof value) {
+      throw std::runtime_error("eventfd probe: the echo is gone");
     }
   }
 
@@ -97,21 +93,17 @@ class UnixProbe : public EchoProbe {
  public:
   UnixProbe() : ends_(make_ends()), child_([this] { serve(); }) { ends_.theirs.reset(); }
 
-  void run(std::size_t bytes, std::size_t answer_bytes, std::size_t count,
-           tools::Samples& samples) override {
-    const EchoPlan plan{bytes, answer_bytes, count + kWarmUp};
+  void begin(std::size_t bytes, std::size_t answer_bytes, std::size_t turns) override {
+    const EchoPlan plan{bytes, answer_bytes, turns};
     if (!write_whole(ends_.ours.get(), reinterpret_cast<const std::byte*>(&plan), sizeof plan))
       throw std::runtime_error("Unix stream probe: the echo is gone");
-    const std::vector<std::byte> record(bytes);
-    std::vector<std::byte> answer(answer_bytes);
-    for (std::size_t at = 0; at < count + kWarmUp; ++at) {
-      const std::uint64_t from_ns = base::monotonic_ns();
-      if (!write_whole(ends_.ours.get(), record.data(), record.size()) ||
-          !read_whole(ends_.ours.get(), answer.data(), answer.size())) {
-        throw std::runtime_error("Unix stream probe: the echo is gone");
-      }
-      const std::uint64_t to_ns = base::monotonic_ns();
-      if (at >= kWarmUp) samples.add(static_cast<double>(to_ns - from_ns));
+    record_.resize(bytes);
+    answer_.resize(answer_bytes);
+  }
+  void once() override {
+    if (!write_whole(ends_.ours.get(), record_.data(), record_.size()) ||
+        !read_whole(ends_.ours.get(), answer_.data(), answer_.size())) {
+      throw std::runtime_error("Unix stream probe: the echo is gone");
     }
   }
 
@@ -133,9 +125,23 @@ class UnixProbe : public EchoProbe {
 
   Ends ends_;
   EchoChild child_;
+  std::vector<std::byte> record_;
+  std::vector<std::byte> answer_;
 };
 
 }  // namespace
+
+void EchoProbe::run(std::size_t bytes, std::size_t answer_bytes, std::size_t count,
+                    tools::Samples& samples) {
+  begin(bytes, answer_bytes, count + kWarmUp);
+  for (std::size_t at = 0; at < count + kWarmUp; ++at) {
+    const std::uint64_t from_ns = base::monotonic_ns();
+    once();
+    const std::uint64_t to_ns = base::monotonic_ns();
+    if (at >= kWarmUp) samples.add(static_cast<double>(to_ns - from_ns));
+  }
+  end();
+}
 
 pid_t EchoChild::fork_child() {
   const pid_t parent = ::getpid();

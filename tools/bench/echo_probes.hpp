@@ -1,6 +1,6 @@
 // What else two processes may talk over, measured beside a pick: an eventfd each way, a Unix stream
-// and, where it was there at build time, a gRPC stream. The other end is a forked child that echoes;
-// both ends block while they wait. Make them before any thread is started.
+// and, where it was there at build time, a gRPC stream. The other end is a forked child that
+// echoes; both ends block while they wait. Make them before any thread is started.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,12 @@ class EchoProbe {
  public:
   virtual ~EchoProbe() = default;
   // Adds `count` round-trip times in nanoseconds. Throws std::runtime_error.
-  virtual void run(std::size_t bytes, std::size_t answer_bytes, std::size_t count,
-                   tools::Samples& samples) = 0;
+  void run(std::size_t bytes, std::size_t answer_bytes, std::size_t count, tools::Samples& samples);
+
+  // The same by hand: `turns` times once() between begin() and end().
+  virtual void begin(std::size_t bytes, std::size_t answer_bytes, std::size_t turns) = 0;
+  virtual void once() = 0;
+  virtual void end() {}
 };
 
 // An eventfd carries no bytes: it is the two wakes alone.

@@ -10,17 +10,15 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
-#include <cstdint>
+#include <algorithm>
 #include <stdexcept>
 #include <string>
-
-#include "daemon/base/clock.hpp"
 
 namespace pickd::bench {
 
 namespace {
 
-constexpr std::size_t kWarmUp = 20;
+constexpr std::size_t kLengthDigits = 20;  // a message begins with the length of its answer
 constexpr char kMethod[] = "/pickd.bench.Echo/Stream";
 
 grpc::ByteBuffer make_message(std::size_t bytes) {
@@ -37,7 +35,8 @@ class EchoReactor : public grpc::ServerGenericBidiReactor {
     if (first_) {
       grpc::Slice slice;
       if (!request_.DumpToSingleSlice(&slice).ok()) return Finish(grpc::Status::CANCELLED);
-      answer_bytes_ = std::stoul(std::string(reinterpret_cast<const char*>(slice.begin()), 20));
+      answer_bytes_ =
+          std::stoul(std::string(reinterpret_cast<const char*>(slice.begin()), kLengthDigits));
       first_ = false;
     }
     answer_ = make_message(answer_bytes_);
@@ -90,35 +89,35 @@ class GrpcProbe : public EchoProbe {
  public:
   GrpcProbe() : child_([this] { serve(pipe_.write_end.get()); }) { pipe_.write_end.reset(); }
 
-  void run(std::size_t bytes, std::size_t answer_bytes, std::size_t count,
-           tools::Samples& samples) override {
+  void begin(std::size_t bytes, std::size_t answer_bytes, std::size_t) override {
     connect();
-    grpc::ClientContext context;
-    const auto stream = stub_->PrepareCall(&context, kMethod, &queue_);
-    stream->StartCall(this);
+    context_ = std::make_unique<grpc::ClientContext>();
+    stream_ = stub_->PrepareCall(context_.get(), kMethod, &queue_);
+    stream_->StartCall(this);
     wait();
-    std::string first = std::to_string(answer_bytes);
-    first.insert(0, 20 - first.size(), '0');
-    first.resize(bytes < first.size() ? first.size() : bytes, 'x');
-    const grpc::Slice slice(first);
-    const grpc::ByteBuffer message(&slice, 1);
-    for (std::size_t at = 0; at < count + kWarmUp; ++at) {
-      grpc::ByteBuffer answer;
-      const std::uint64_t from_ns = base::monotonic_ns();
-      // The read is asked for before the write is done: one wait less for the stream.
-      stream->Read(&answer, this);
-      stream->Write(message, this);
-      wait();
-      wait();
-      const std::uint64_t to_ns = base::monotonic_ns();
-      if (answer.Length() != answer_bytes) throw std::runtime_error("gRPC probe: a wrong answer");
-      if (at >= kWarmUp) samples.add(static_cast<double>(to_ns - from_ns));
-    }
-    stream->WritesDone(this);
+    std::string text = std::to_string(answer_bytes);
+    text.insert(0, kLengthDigits - text.size(), '0');
+    text.resize(std::max(bytes, kLengthDigits), 'x');
+    const grpc::Slice slice(text);
+    message_ = grpc::ByteBuffer(&slice, 1);
+    answer_bytes_ = answer_bytes;
+  }
+  void once() override {
+    grpc::ByteBuffer answer;
+    // The read is asked for before the write is done: one wait less for the stream.
+    stream_->Read(&answer, this);
+    stream_->Write(message_, this);
+    wait();
+    wait();
+    if (answer.Length() != answer_bytes_) throw std::runtime_error("gRPC probe: a wrong answer");
+  }
+  void end() override {
+    stream_->WritesDone(this);
     wait();
     grpc::Status status;
-    stream->Finish(&status, this);
+    stream_->Finish(&status, this);
     wait();
+    stream_.reset();
   }
 
  private:
@@ -140,6 +139,10 @@ class GrpcProbe : public EchoProbe {
   EchoChild child_;
   std::unique_ptr<grpc::GenericStub> stub_;
   grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::ByteBuffer message_;
+  std::size_t answer_bytes_ = 0;
 };
 
 }  // namespace

@@ -12,12 +12,12 @@
 #include "tools/bench/client.hpp"
 #include "tools/bench/daemon_process.hpp"
 #include "tools/bench/echo_probes.hpp"
-#include "tools/bench/open_loop.hpp"
 #include "tools/bench/pick_figures.hpp"
 #include "tools/bench/pipelined.hpp"
 #include "tools/bench/prompt_text.hpp"
 #include "tools/bench/ring_probe.hpp"
 #include "tools/bench/subcommands.hpp"
+#include "tools/bench/waiting.hpp"
 #include "tools/bench/worker_probe.hpp"
 
 namespace pickd::bench {
@@ -159,6 +159,28 @@ void run_pick(const PickOptions& options) {
     print_table(figures);
 }
 
+void add_waiting(CLI::App& app, WaitingOptions& options) {
+  app.add_flag("--standard", options.standard,
+               "Ways of waiting at two rates with 0, 1, 2 and 4 hogs: one table");
+  app.add_option("--rate", options.rate,
+                 "Open loop: so many picks a second in all, timed from the intended time; --rounds "
+                 "and --picks are not used")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--clients", options.clients, "Open loop: clients, a thread each")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--hogs", options.hogs, "Open loop: processes that keep a core busy meanwhile")
+      ->check(CLI::Range(0, 256));
+  app.add_option("--wait", options.waits, "Open loop: how to wait; without it all three, in turns")
+      ->check(CLI::IsMember({"block", "default", "spin"}));
+  app.add_option("--slices", options.slices, "Open loop: turns of every way of waiting")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--slice-seconds", options.slice_s, "Open loop: length of a turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_pick(CLI::App& app) {
@@ -185,30 +207,15 @@ void add_pick(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--policy", options->policy, "Scheduling profile by name");
   app.add_flag("--json", options->json, "Print one JSON object");
-  const auto loop = std::make_shared<OpenLoopOptions>();
-  app.add_option("--rate", loop->rate,
-                 "Open loop: so many picks a second in all, timed from the intended time; --rounds "
-                 "and --picks are not used")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--clients", loop->clients, "Open loop: clients, a thread each")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.add_option("--hogs", loop->hogs, "Open loop: processes that keep a core busy meanwhile")
-      ->check(CLI::Range(0, 256));
-  app.add_option("--wait", loop->waits, "Open loop: how to wait; without it all three, in turns")
-      ->check(CLI::IsMember({"block", "adaptive", "spin"}));
-  app.add_option("--slices", loop->slices, "Open loop: turns of every way of waiting")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--slice-seconds", loop->slice_s, "Open loop: length of a turn")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.callback([options, loop] {
-    if (loop->rate == 0) return run_pick(*options);
-    loop->endpoints = options->endpoints;
-    loop->prompt_tokens = options->prompt_tokens;
-    loop->json = options->json;
-    run_open_loop(*loop);
+  const auto waiting = std::make_shared<WaitingOptions>();
+  add_waiting(app, *waiting);
+  app.callback([options, waiting] {
+    if (waiting->rate == 0 && !waiting->standard) return run_pick(*options);
+    waiting->endpoints = options->endpoints;
+    waiting->json = options->json;
+    if (waiting->standard) return run_waiting_standard(*waiting);
+    waiting->prompt_tokens = options->prompt_tokens;
+    run_waiting(*waiting);
   });
 }
 

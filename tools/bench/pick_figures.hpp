@@ -25,7 +25,7 @@ struct PickFigures {
   tools::Samples eventfd_ns;
   tools::Samples unix_ns;
   tools::Samples grpc_ns;    // empty: built without gRPC
-  tools::Samples daemon_ns;  // decoding, picking, encoding, in this process
+  tools::Samples daemon_ns;  // a worker's round until the answer is out, in this process
   std::vector<HashCost> hash_costs;
 
   std::uint32_t outstanding = 0;

@@ -1,4 +1,5 @@
-// Prompts of letters made from a seed: equal seeds give equal prompts, different ones share no block.
+// Prompts of letters made from a seed: equal seeds give equal prompts, different ones share no
+// block.
 #pragma once
 
 #include <cstddef>

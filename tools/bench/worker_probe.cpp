@@ -12,7 +12,6 @@
 #include "daemon/base/clock.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/control/engine_room.hpp"
-#include "daemon/workers/answer.hpp"
 #include "daemon/workers/submission.hpp"
 #include "libclient/ring.hpp"
 #include "tools/common/child.hpp"
@@ -125,16 +124,11 @@ struct WorkerProbe::Parts {
     std::memcpy(at, record, bytes);
     submissions.publish();
   }
-  void submit_picks() {
-    for (std::uint32_t at = 0; at < kBatch; ++at) {
-      std::vector<std::byte> pick = next_pick();
-      set_sequence(pick);
-      submit(pick.data(), pick.size());
-    }
-  }
-  void set_sequence(std::vector<std::byte>& record) {
+  void submit_pick() {
+    std::vector<std::byte> pick = next_pick();
     ++sequence;
-    std::memcpy(record.data() + offsetof(abi::RecordHead, sequence), &sequence, sizeof sequence);
+    std::memcpy(pick.data() + offsetof(abi::RecordHead, sequence), &sequence, sizeof sequence);
+    submit(pick.data(), pick.size());
   }
   // Takes the answers of a batch and reports each done.
   void report_answers() {
@@ -156,6 +150,7 @@ struct WorkerProbe::Parts {
   }
   void whole_batch(tools::Samples* samples);
   void answer_batch(tools::Samples* samples);
+  std::uint64_t time_remembering();  // of the next batch of prompts
 
   tools::TempDir directory;
   std::unique_ptr<control::EngineRoom> room;
@@ -169,7 +164,6 @@ struct WorkerProbe::Parts {
   std::size_t next = 0;
   std::uint64_t sequence = 0;
   std::size_t answer_bytes = 0;
-  std::array<std::byte, workers::kAnswerBytesMax> answer{};
   void* segment = nullptr;
   std::size_t segment_bytes = 0;
   client::SubmissionWriter submissions;
@@ -178,7 +172,7 @@ struct WorkerProbe::Parts {
 
 // All a worker does: picks and, in the next round, their reports.
 void WorkerProbe::Parts::whole_batch(tools::Samples* samples) {
-  submit_picks();
+  for (std::uint32_t at = 0; at < kBatch; ++at) submit_pick();
   const std::uint64_t picks_from_ns = base::monotonic_ns();
   while (room->worker(0).turn()) {
   }
@@ -191,34 +185,46 @@ void WorkerProbe::Parts::whole_batch(tools::Samples* samples) {
   if (samples != nullptr) samples->add(static_cast<double>(picks_ns + reports_ns) / kBatch);
 }
 
-// What the caller waits for; remembering and reporting are done, and not timed.
+// What the caller waits for: rounds of one pick each, without the remembering that comes after the
+// answer, which is timed by itself.
 void WorkerProbe::Parts::answer_batch(tools::Samples* samples) {
+  const std::size_t first = next;
+  std::uint64_t rounds_ns = 0;
+  for (std::uint32_t at = 0; at < kBatch; ++at) {
+    submit_pick();
+    const std::uint64_t from_ns = base::monotonic_ns();
+    room->worker(0).turn();
+    rounds_ns += base::monotonic_ns() - from_ns;
+  }
+  report_answers();
+  while (room->worker(0).turn()) {
+  }
+  next = first;
+  const std::uint64_t remember_ns = time_remembering();
+  if (samples != nullptr && rounds_ns > remember_ns)
+    samples->add(static_cast<double>(rounds_ns - remember_ns) / kBatch);
+}
+
+std::uint64_t WorkerProbe::Parts::time_remembering() {
   const endpoints::Topology& topology = room->topologies().acquire(0);
   std::array<std::vector<std::byte>, kBatch> records;
   std::array<workers::DecodedPick, kBatch> decoded;
   std::array<pick::PickResult, kBatch> results;
-  for (auto& record : records) {
-    record = next_pick();
-    set_sequence(record);
-  }
-  std::uint64_t tick = 0;
-  const std::uint64_t from_ns = base::monotonic_ns();
+  const std::uint64_t tick = room->clock().tick();
   for (std::uint32_t at = 0; at < kBatch; ++at) {
+    records[at] = next_pick();
     if (!workers::decode_pick(records[at], limits, decode, decoded[at]))
       throw std::runtime_error("worker probe: a malformed record");
-    decoded[at].request.ticket.client = kClient;
-    tick = room->clock().tick();
+    decoded[at].request.dry_run = true;  // reserves nothing
     core.pick(decoded[at].request, topology, tick, *scratch, counters, results[at]);
-    workers::encode_picked(decoded[at].request.ticket.sequence, results[at], false,
-                           decoded[at].request.prompt_tokens, answer);
+    decoded[at].request.dry_run = false;
   }
-  const std::uint64_t to_ns = base::monotonic_ns();
-  for (std::uint32_t at = 0; at < kBatch; ++at) {
+  const std::uint64_t from_ns = base::monotonic_ns();
+  for (std::uint32_t at = 0; at < kBatch; ++at)
     core.remember(decoded[at].request, results[at], tick, counters);
-    room->reservations().end(decoded[at].request.ticket, decoded[at].request.uid);
-  }
+  const std::uint64_t to_ns = base::monotonic_ns();
   room->topologies().release(0);
-  if (samples != nullptr) samples->add(static_cast<double>(to_ns - from_ns) / kBatch);
+  return to_ns - from_ns;
 }
 
 WorkerProbe::WorkerProbe(const WorkerProbeOptions& options)

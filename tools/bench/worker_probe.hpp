@@ -24,9 +24,9 @@ class WorkerProbe {
   explicit WorkerProbe(const WorkerProbeOptions& options);
   ~WorkerProbe();
 
-  // Adds `count` samples in nanoseconds: a pick until its answer is in the ring, decoded from a
-  // copy of the record; and all that a worker does for a pick and its report, remembering the
-  // prompt included, in batches of 32 as a full queue gives them.
+  // Adds up to `count` samples in nanoseconds: a round with one pick until its answer is in the
+  // ring; and all that a worker does for a pick and its report, remembering the prompt included, in
+  // batches of 32 as a full queue gives them.
   void run(std::size_t count, tools::Samples& answer_ns, tools::Samples& whole_ns);
   std::size_t record_bytes() const;  // of a submission
   std::size_t answer_bytes() const;  // of a completion
