@@ -234,6 +234,7 @@ int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const Wa
       abi::spin_pause();
       code = find(sequence, record);
     }
+    if (code != -EAGAIN && policy.busy_poll) return code;  // it spins whatever that costs
     const std::uint64_t now_ns = monotonic_ns();
     const bool lost_core = now_ns - looked_ns >= abi::kSpinGapNs;
     looked_ns = now_ns;
