@@ -119,6 +119,7 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   // The counts first: who reserves for the new generation must find its counts there.
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
+  reset_count(record.inflight_prompts, generation);
   forget_told(record, generation);
   // Each ends every word of its kind of the old generation, for every reader. The confirmed ones
   // first: who sees the new `life` must not find confirmed words of the old generation alive.
@@ -333,6 +334,7 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
     entry.text_version = record.text_version.load(std::memory_order_relaxed);
     reset_count(record.inflight_requests, entry.generation);
     reset_count(record.inflight_tokens, entry.generation);
+    reset_count(record.inflight_prompts, entry.generation);
     kept.set(entry.id);
     entries.push_back(std::move(entry));
   }
