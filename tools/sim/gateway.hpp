@@ -81,7 +81,6 @@ class Gateway {
   endpoints::TopologyStore store_;
   endpoints::EndpointTable endpoints_;
   state::Counters counters_;
-  std::unique_ptr<const pick::Profile> profile_;
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<pick::PickScratch> scratch_;
   latency::Learner learner_;

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -65,10 +64,18 @@ class MaxScorePicker final : public Picker {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_max_score_picker(config::ParameterReader& parameters) {
-  // The Endpoint Picker's default is 1; here the request says how many it wants, and this caps it.
-  return std::make_unique<MaxScorePicker>(parameters.integer(
-      "maxNumOfEndpoints", abi::kResultEndpointsMax, 1, abi::kResultEndpointsMax));
+PluginInfo describe_max_score_picker() {
+  return {"max-score-picker",
+          PluginKind::kPicker,
+          0,
+          "Takes the highest sum; ties are drawn without bias, each tie group by itself.",
+          "",
+          // The Endpoint Picker's default is 1; here the request says how many it wants.
+          {{"maxNumOfEndpoints", ParameterKind::kInteger, "8", 1, abi::kResultEndpointsMax, "",
+            "Endpoints that a result lists at most, the winner first."}},
+          [](Parameters& parameters) -> std::unique_ptr<Plugin> {
+            return std::make_unique<MaxScorePicker>(parameters.integer("maxNumOfEndpoints"));
+          }};
 }
 
 }  // namespace pickd::pick
