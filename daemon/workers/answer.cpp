@@ -39,6 +39,21 @@ class Writer {
   std::size_t used_ = 0;
 };
 
+abi::PickedEndpoint entry_of(const pick::PickedEndpoint& picked) {
+  abi::PickedEndpoint entry{};
+  entry.handle = abi::endpoint_handle(picked.endpoint->id, picked.generation);
+  entry.match_tokens = picked.match_tokens;
+  entry.score = picked.score;
+  entry.role = static_cast<std::uint8_t>(picked.endpoint->role);
+  entry.name_bytes = static_cast<std::uint8_t>(picked.endpoint->name.size());
+  entry.address_bytes = static_cast<std::uint8_t>(picked.endpoint->address.size());
+  return entry;
+}
+
+std::size_t text_bytes_of(const pick::PickedEndpoint& picked) {
+  return picked.endpoint->name.size() + picked.endpoint->address.size();
+}
+
 }  // namespace
 
 std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::PickResult& result,
@@ -53,12 +68,16 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.prompt_tokens = prompt_tokens;
   record.predicted_ttft_ms = result.predicted_ttft_ms;
   record.predicted_itl_ms = result.predicted_itl_ms;
+  std::size_t bytes = sizeof record;
+  if (result.has_prefill) {
+    record.prefill_bytes =
+        static_cast<std::uint32_t>(sizeof(abi::PickedEndpoint) + text_bytes_of(result.prefill));
+    bytes += record.prefill_bytes;
+  }
   std::uint32_t count = 0;
   std::size_t text_bytes = 0;
-  std::size_t bytes = sizeof record;
   for (; count < result.count; ++count) {
-    const endpoints::TopologyEndpoint& endpoint = *result.endpoints[count].endpoint;
-    const std::size_t text = endpoint.name.size() + endpoint.address.size();
+    const std::size_t text = text_bytes_of(result.endpoints[count]);
     if (bytes + sizeof(abi::PickedEndpoint) + text > buffer.size()) break;
     text_bytes += text;
     bytes += sizeof(abi::PickedEndpoint) + text;
@@ -70,20 +89,18 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   Writer writer(buffer);
   writer.put(&record, sizeof record);
   for (std::uint32_t at = 0; at < count; ++at) {
-    const pick::PickedEndpoint& picked = result.endpoints[at];
-    abi::PickedEndpoint entry{};
-    entry.handle = abi::endpoint_handle(picked.endpoint->id, picked.generation);
-    entry.match_tokens = picked.match_tokens;
-    entry.score = picked.score;
-    entry.role = static_cast<std::uint8_t>(picked.endpoint->role);
-    entry.name_bytes = static_cast<std::uint8_t>(picked.endpoint->name.size());
-    entry.address_bytes = static_cast<std::uint8_t>(picked.endpoint->address.size());
+    const abi::PickedEndpoint entry = entry_of(result.endpoints[at]);
     writer.put(&entry, sizeof entry);
   }
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const endpoints::TopologyEndpoint& endpoint = *result.endpoints[at].endpoint;
+  const auto put_text = [&writer](const endpoints::TopologyEndpoint& endpoint) {
     writer.put_text(endpoint.name);
     writer.put_text(endpoint.address);
+  };
+  for (std::uint32_t at = 0; at < count; ++at) put_text(*result.endpoints[at].endpoint);
+  if (result.has_prefill) {
+    const abi::PickedEndpoint entry = entry_of(result.prefill);
+    writer.put(&entry, sizeof entry);
+    put_text(*result.prefill.endpoint);
   }
   return writer.bytes();
 }

@@ -31,7 +31,8 @@
  * Error values and what a gateway makes of them
  *
  *   -EHOSTUNREACH  no ready endpoint, or none that the subset hint allows          HTTP 503
- *   -EBUSY         the filters left nobody: the pool is saturated                  HTTP 429
+ *   -EBUSY         the filters left nobody, or the priority is negative and the
+ *                  pool is saturated                                              HTTP 429
  *   -ENOENT        no endpoint serves this model; or no endpoint of this name      HTTP 404
  *   -EINVAL        an argument is malformed; see each function                     HTTP 400
  *   -E2BIG         a string, list or option struct is over its limit               HTTP 400
@@ -256,6 +257,11 @@ PICKD_API const char *pickd_result_address(const pickd_result *result, size_t in
 PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* prompt tokens thought cached there */
+/* Of a request that is split: who computes the prompt, before the winner decodes. NULL: the winner does it
+ * itself. Both are reserved and reported by the one ticket; the first token frees the prefill endpoint. */
+PICKD_API const char *pickd_result_prefill_address(const pickd_result *result);
+PICKD_API const char *pickd_result_prefill_name(const pickd_result *result); /* of the prefill endpoint; NULL: none */
+PICKD_API uint32_t pickd_result_prefill_match_tokens(const pickd_result *result); /* prompt tokens thought cached at the prefill endpoint */
 PICKD_API double pickd_result_score(const pickd_result *result, size_t index); /* what the profile gave an endpoint */
 PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* prompt tokens as used for the pick */
 PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted time to the first token; NaN = unknown */
@@ -282,7 +288,7 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * flag too. The library connects again by itself; picks look every 100 ms, and none waits for it.
  *
  * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
- * unknown flag; endpoints_max over 8; priority out of range), -E2BIG (a string or list over its limit),
+ * unknown flag; endpoints_max over 8; priority out of range; a scheduling profile that there is not), -E2BIG (a string or list over its limit),
  * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
  * a free channel. Allocates nothing after the first picks. */
 PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
