@@ -55,15 +55,12 @@ struct pickd_result {
 
 namespace pickd::client {
 
-// The longest PickedRecord that answers a pick which asked for `endpoints_max`: a prefill endpoint
-// may come with them, up to the most that a record holds.
+// The longest PickedRecord that answers a pick which asked for `endpoints_max`. A prefill endpoint is
+// one of them: it comes where the record has room for it.
 constexpr std::uint64_t picked_bytes_max(std::uint32_t endpoints_max) {
-  const std::uint32_t most = endpoints_max < abi::kResultEndpointsMax
-                                 ? endpoints_max + 1
-                                 : static_cast<std::uint32_t>(abi::kResultEndpointsMax);
   return sizeof(abi::PickedRecord) +
-         most * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +
-                 abi::kEndpointAddressBytesMax);
+         endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +
+                          abi::kEndpointAddressBytesMax);
 }
 
 }  // namespace pickd::client

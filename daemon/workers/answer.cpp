@@ -70,9 +70,13 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.predicted_itl_ms = result.predicted_itl_ms;
   std::size_t bytes = sizeof record;
   if (result.has_prefill) {
-    record.prefill_bytes =
-        static_cast<std::uint32_t>(sizeof(abi::PickedEndpoint) + text_bytes_of(result.prefill));
-    bytes += record.prefill_bytes;
+    const std::size_t prefill = sizeof(abi::PickedEndpoint) + text_bytes_of(result.prefill);
+    const std::size_t winner = sizeof(abi::PickedEndpoint) + text_bytes_of(result.endpoints[0]);
+    // Without room for both the winner does it all; the first token frees what was reserved.
+    if (bytes + winner + prefill <= buffer.size()) {
+      record.prefill_bytes = static_cast<std::uint32_t>(prefill);
+      bytes += prefill;
+    }
   }
   std::uint32_t count = 0;
   std::size_t text_bytes = 0;
@@ -97,7 +101,7 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
     writer.put_text(endpoint.address);
   };
   for (std::uint32_t at = 0; at < count; ++at) put_text(*result.endpoints[at].endpoint);
-  if (result.has_prefill) {
+  if (record.prefill_bytes != 0) {
     const abi::PickedEndpoint entry = entry_of(result.prefill);
     writer.put(&entry, sizeof entry);
     put_text(*result.prefill.endpoint);
