@@ -55,8 +55,8 @@ struct pickd_result {
 
 namespace pickd::client {
 
-// The longest PickedRecord that answers a pick which asked for `endpoints_max`. A prefill endpoint is
-// one of them: it comes where the record has room for it.
+// The longest PickedRecord that answers a pick which asked for `endpoints_max`. A prefill endpoint
+// is one of them: it comes where the record has room for it.
 constexpr std::uint64_t picked_bytes_max(std::uint32_t endpoints_max) {
   return sizeof(abi::PickedRecord) +
          endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +

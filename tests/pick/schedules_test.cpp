@@ -57,11 +57,11 @@ TEST(EppFiles, LoadUnchanged) {
 }
 
 TEST(EppFiles, SetWhatTheySay) {
-  const auto baseline = Schedule::make(data("optimized-baseline.yaml"));
+  auto baseline = Schedule::make(data("optimized-baseline.yaml"));
   ASSERT_TRUE(baseline);
   EXPECT_EQ((*baseline)->sources().prefix_tokens_max, 256U * 64);
   EXPECT_EQ((*baseline)->sources().capacity_tokens, 31'250U * 64);
-  const auto sticky = Schedule::make(data("sticky-until-saturated.yaml"));
+  auto sticky = Schedule::make(data("sticky-until-saturated.yaml"));
   ASSERT_TRUE(sticky);
   EXPECT_EQ((*sticky)->sources().output_ratio, 0.5);
   EXPECT_EQ((*sticky)->sources().output_tokens_max, 4096U);
