@@ -197,8 +197,6 @@ TEST_F(Disagg, PicksAndReservesAndStampsBothForALongUncachedPrompt) {
   EXPECT_EQ(rig_.name(second), decode);
   EXPECT_EQ(second.endpoints[0].match_blocks, 20U);
   EXPECT_FALSE(second.has_prefill) << "192 uncached tokens are fewer than 512";
-  PickRequest dry = rig_.request(keys);
-  dry.dry_run = true;
   EXPECT_EQ(rig_.inflight(prefill), 0U);
 }
 
