@@ -9,7 +9,7 @@
 
 #include "daemon/endpoints/endpoint_table.hpp"
 #include "daemon/pick/pick_core.hpp"
-#include "daemon/pick/scheduler.hpp"
+#include "daemon/pick/schedule.hpp"
 #include "daemon/prefix/horizons.hpp"
 #include "daemon/prefix/sweep.hpp"
 #include "tools/sim/workload.hpp"
