@@ -72,10 +72,11 @@ struct WorkerProbe::Parts {
         table({room->segment().prefix_words(), room->segment().header().prefix_lines,
                room->segment().endpoints(), room->segment().header().endpoint_ids,
                &room->segment().header().global_horizon, room->segment().header().hot_holders}),
-        core({room->segment().endpoints(), &table, &room->reservations(),
-              room->segment().header().block_tokens, room->segment().header().blocks_min,
-              room->segment().header().blocks_max, 42},
-             room->profile()),
+        core(
+            {room->segment().endpoints(), &table, &room->reservations(),
+             room->segment().header().block_tokens, room->segment().header().blocks_min,
+             room->segment().header().blocks_max, 42},
+            take_or_throw(pick::Schedule::make(make_config(directory.path(), options).scheduling))),
         scratch(std::make_unique<pick::PickScratch>(1)),
         counters(room->segment().counters(1)) {
     const abi::StateHeader& header = room->segment().header();
