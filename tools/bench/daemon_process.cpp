@@ -1,7 +1,7 @@
 #include "tools/bench/daemon_process.hpp"
 
+#include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -12,6 +12,7 @@ namespace pickd::bench {
 namespace {
 
 constexpr std::chrono::seconds kStartMax{20};
+constexpr std::uint32_t kScrapeMsMin = 100;
 
 tools::TempDir make_directory() {
   auto directory = tools::TempDir::make("pickd-bench");
@@ -25,25 +26,19 @@ std::string write_config(const std::string& directory, const DaemonOptions& opti
   file << "listen: {socket: " << directory << "/pickd.sock, keys_max: " << options.keys_max << "}\n"
        << "state: {path: " << directory << "/state, size_mib: " << options.state_mib
        << ", capacity_tokens: " << options.capacity_tokens << "}\n"
-       << "workers: {count: " << options.workers;
-  if (options.spin_us != DaemonOptions::kSpinDefault) file << ", spin: " << options.spin_us << "us";
-  file << "}\n"
+       << "workers: {count: " << options.workers << ", spin: " << options.spin_us << "us}\n"
        << "log: {level: warn}\n"
+       << "scrape: {enabled: " << (options.scrape_interval_ms != 0 ? "true" : "false")
+       << ", interval: " << std::max(options.scrape_interval_ms, kScrapeMsMin) << "ms}\n"
        << "endpoints:\n";
+  for (std::size_t at = 0; at < options.addresses.size(); ++at) {
+    file << "  - {name: engine-" << at << ", address: \"" << options.addresses[at] << "\"}\n";
+  }
+  if (!options.addresses.empty()) return path;
   for (std::uint32_t at = 0; at < options.endpoints; ++at) {
     file << "  - {name: engine-" << at << ", address: \"127.0.0.1:" << 9000 + at << "\"}\n";
   }
   return path;
-}
-
-std::string find_worker_times(pid_t pid) {
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name == "pickd-worker0") return task.path() / "schedstat";
-  }
-  return {};
 }
 
 }  // namespace
@@ -70,12 +65,16 @@ DaemonProcess::DaemonProcess(const DaemonOptions& options)
   }
 }
 
-std::uint64_t DaemonProcess::worker_cpu_ns() {
-  // Found at the first question: a thread has no name before it has run.
-  if (worker_times_.empty()) worker_times_ = find_worker_times(child_.pid());
-  std::uint64_t ran_ns = 0;  // the first number of the file
-  std::ifstream(worker_times_) >> ran_ns;
-  return ran_ns;
+std::string DaemonProcess::reactor() {
+  return control_->ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus).reactor()->str();
+}
+
+std::uint64_t DaemonProcess::counter(std::string_view name) {
+  const auto& status = control_->ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus);
+  for (const fb::Counter* counter : *status.counters()) {
+    if (counter->name()->string_view() == name) return counter->value();
+  }
+  throw std::runtime_error("the daemon has no counter " + std::string(name));
 }
 
 void DaemonProcess::wait_until_asleep() {
