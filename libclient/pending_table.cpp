@@ -35,7 +35,6 @@ Pending* PendingTable::add(std::uint64_t sequence) {
               0,
               0,
               0,
-              0,
               PendingState::kLive,
               false,
               false,

@@ -137,6 +137,7 @@ class LoadDriver(unittest.TestCase):
             with open(f"{directory}/pickd.yaml", "w") as config:
                 config.write(f"listen: {{socket: {directory}/socket}}\n"
                              f"state: {{path: {directory}/state, size_mib: 16}}\n"
+                             "scrape: {enabled: false}\n"  # so that the dead one is picked
                              "endpoints:\n"
                              "  - {name: dead, address: '127.0.0.1:1'}\n"
                              f"  - {{name: alive, address: '127.0.0.1:{port}'}}\n")

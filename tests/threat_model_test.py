@@ -14,14 +14,14 @@ def main():
     with open(os.path.join(source, "docs/threat-model.md"), encoding="utf-8") as text:
         words = re.findall(r"`([^`\n]+)`", text.read())
     tests, settings = set(), ""
-    for path in glob.glob(os.path.join(source, "tests/*/*.cpp")):
+    for path in glob.glob(os.path.join(source, "tests/*/**/*.cpp"), recursive=True):
         with open(path, encoding="utf-8") as text:
             tests.update(".".join(found) for found in
                          re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", text.read(), re.M))
     with open(os.path.join(source, "daemon/config/settings.cpp"), encoding="utf-8") as text:
         settings = set(re.findall(r'\{"([a-z_]+\.[a-z_]+)", AT', text.read()))
     named = [word for word in words if re.fullmatch(r"[A-Z]\w+\.[A-Z]\w+", word)]
-    set_here = [word for word in words if re.fullmatch(r"(listen|state|workers|reservations)\.[a-z_]+", word)]
+    set_here = [word for word in words if re.fullmatch(r"(listen|state|workers|reservations|scrape)\.[a-z_]+", word)]
     missing = [name for name in named if name not in tests] + [name for name in set_here if name not in settings]
     for name in missing:
         print(f"docs/threat-model.md names {name}; there is no such test or setting")

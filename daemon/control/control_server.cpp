@@ -27,6 +27,8 @@ ControlServer::ControlServer(const config::Config& config) : config_(config) {}
 base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config::Config& config,
                                                                    bool virtual_clock) {
   std::unique_ptr<ControlServer> server(new ControlServer(config));
+  // Pages come by real time, which a clock that stands knows nothing of.
+  if (virtual_clock) server->config_.scrape.enabled = false;
   auto socket_lock = state::take_instance_lock(config.listen.socket, "listen.socket");
   if (!socket_lock) return socket_lock.error();
   server->socket_lock_ = std::move(*socket_lock);
@@ -37,13 +39,14 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   if (auto chosen = server->choose_reactor(); !chosen) return chosen.error();
 
   ControlServer* self = server.get();
-  auto room = EngineRoom::create(config, virtual_clock, [self](std::uint32_t channel, bool broken) {
-    {
-      const std::lock_guard lock(self->gone_mutex_);
-      self->gone_.emplace_back(channel, broken);
-    }
-    self->reactor_->wake();
-  });
+  auto room = EngineRoom::create(server->config_, virtual_clock,
+                                 [self](std::uint32_t channel, bool broken) {
+                                   {
+                                     const std::lock_guard lock(self->gone_mutex_);
+                                     self->gone_.emplace_back(channel, broken);
+                                   }
+                                   self->reactor_->wake();
+                                 });
   if (!room) return room.error();
   server->room_ = std::move(*room);
   server->counters_ =
@@ -64,6 +67,10 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
     server->reactor_->after(config.reservations.come_back_within_ms * 1'000'000,
                             [self, owners = std::move(owners)] { self->release_orphans(owners); });
   }
+  auto engines =
+      Engines::create(server->config_, *server->reactor_, *server->room_, server->notes_);
+  if (!engines) return engines.error();
+  server->engines_ = std::move(*engines);
   server->started_ns_ = base::monotonic_ns();
   server->room_->start();
   return server;
@@ -89,6 +96,7 @@ ControlServer::~ControlServer() {
     ::unlink(config_.listen.socket.c_str());
   }
   discovery_.reset();
+  engines_.reset();
   room_.reset();  // workers call back into this object until they are joined
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/config/config.hpp"
 #include "daemon/control/discovery_owner.hpp"
 #include "daemon/control/engine_room.hpp"
+#include "daemon/control/engines.hpp"
 #include "daemon/control/message.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
@@ -33,10 +34,6 @@ class ControlServer {
   // Serves until stop(), which any thread or a signal handler's eventfd may cause.
   void run();
   void stop();
-
-  // The configuration as it reads now, or why it does not: takes the scheduling, or keeps what was.
-  // On the reactor's thread.
-  void reconfigure(base::Result<config::Config> next);
 
   net::Reactor& reactor() { return *reactor_; }
   EngineRoom& room() { return *room_; }
@@ -79,6 +76,7 @@ class ControlServer {
   std::string why_not_io_uring_;
   endpoints::EndpointNotes notes_;
   std::unique_ptr<EngineRoom> room_;
+  std::unique_ptr<Engines> engines_;
   std::unique_ptr<state::Counters> counters_;
   std::unique_ptr<DiscoveryOwner> discovery_;
   std::unordered_map<std::uint64_t, Session> sessions_;

@@ -16,6 +16,7 @@
 #include "daemon/maintenance/maintenance.hpp"
 #include "daemon/pick/flights.hpp"
 #include "daemon/pick/pick_core.hpp"
+#include "daemon/pick/profile.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 #include "daemon/state/state_segment.hpp"
 #include "daemon/workers/worker.hpp"
@@ -47,13 +48,11 @@ class EngineRoom {
   maintenance::LearnerThread& learner() { return *learner_; }
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
+  // Of an endpoint that names no capacity, in blocks; 0: no limit.
+  std::uint64_t capacity_blocks_default() const { return capacity_blocks_default_; }
   // How the store began: "warm", or "empty: " and why.
   const std::string& origin() const { return origin_; }
-  // Control thread only, both. Picks that begin afterwards go by the new schedule.
-  const pick::Schedule& schedule() const { return core_->schedule(); }
-  void set_schedule(std::unique_ptr<const pick::Schedule> schedule) {
-    core_->set_schedule(std::move(schedule));
-  }
+  const pick::Profile& profile() const { return *profile_; }
 
  private:
   EngineRoom() = default;
@@ -61,6 +60,7 @@ class EngineRoom {
   base::Result<void> make_workers(const config::Config& config, const ChannelGone& channel_gone);
 
   std::string origin_;
+  std::uint64_t capacity_blocks_default_ = 0;
   std::unique_ptr<state::StateSegment> segment_;
   std::unique_ptr<state::TickClock> clock_;
   std::unique_ptr<prefix::Ages> ages_;
@@ -69,6 +69,7 @@ class EngineRoom {
   std::unique_ptr<endpoints::EndpointTable> endpoint_table_;
   std::unique_ptr<pick::Flights> flights_;
   std::unique_ptr<endpoints::Reservations> reservations_;
+  std::unique_ptr<const pick::Profile> profile_;
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<maintenance::Maintenance> maintenance_;
   std::unique_ptr<maintenance::LearnerThread> learner_;

@@ -56,10 +56,13 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
                                                   const endpoints::TopologyEndpoint& endpoint,
                                                   const abi::EndpointRecord& record,
                                                   const endpoints::EndpointNote& note,
+                                                  const endpoints::EngineFacts* facts,
                                                   std::uint64_t tick) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const auto models = builder.CreateVectorOfStrings(endpoint.models);
-  const auto adapters = builder.CreateVectorOfStrings(endpoint.adapters_active);
+  const bool tells_adapters = facts != nullptr && facts->tells_adapters;
+  const auto adapters = builder.CreateVectorOfStrings(tells_adapters ? facts->adapters_active
+                                                                     : endpoint.adapters_active);
   const auto name = builder.CreateString(endpoint.name);
   const auto address = builder.CreateString(endpoint.address);
   const auto pool = builder.CreateString(endpoint.pool);
@@ -153,7 +156,8 @@ void Handlers::ask_endpoints(ControlServer& server, Session& session, const fb::
       break;
     }
     page.push_back(status_of(reply.builder(), endpoint, records[endpoint.id],
-                             server.notes_.note(endpoint.id, endpoint.generation), tick));
+                             server.notes_.note(endpoint.id, endpoint.generation),
+                             server.engines_->watch().facts(endpoint.id), tick));
   }
   const auto list = reply.builder().CreateVector(page);
   server.send(session, reply.finish(message.number(),

@@ -30,8 +30,9 @@ class EndpointTable {
     // The clock, to be looked at again after a reset; empty: time stands still between the argument
     // and the store. Not for anything else: what happens when is the caller's to say.
     std::function<std::uint64_t()> tick_now = {};
-    // The state of a new engine: kStarting where somebody looks if it lives (engine_watch.hpp).
-    abi::EndpointState joins_as = abi::EndpointState::kReady;
+    // Whether somebody looks if the engine lives (engine_watch.hpp): then it joins as starting,
+    // else as ready. Empty: nobody does.
+    std::function<bool(const EndpointSpec& spec, std::string_view source)> scraped = {};
   };
   EndpointTable(const Parts& parts, TopologyStore& store) : parts_(parts), store_(&store) {}
 
@@ -61,10 +62,10 @@ class EndpointTable {
  private:
   using IdSet = std::bitset<abi::kEndpointIdsMax>;
 
-  static IdSet ids_of(const std::vector<TopologyEndpoint>& entries);
   base::Result<std::uint16_t> free_id(const IdSet& used) const;
   void raise_floors(abi::EndpointRecord& record, std::uint64_t tick);
   void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
+  abi::EndpointState joins_as(const EndpointSpec& spec, std::string_view source) const;
   void write_text(abi::EndpointRecord& record, const EndpointSpec& spec);
   void write_told(abi::EndpointRecord& record, const EndpointSpec& spec, std::uint64_t tick);
   void write_capacity(abi::EndpointRecord& record, std::uint64_t told, std::uint64_t told_before);
@@ -77,8 +78,6 @@ class EndpointTable {
   base::Result<void> check_room(std::vector<TopologyEndpoint> entries,
                                 const std::vector<EndpointSpec>& specs,
                                 const std::string& source) const;
-  bool add_first(std::vector<TopologyEndpoint> entries, const std::vector<EndpointSpec>& specs,
-                 const std::string& source, std::uint64_t tick);
   void retire(std::uint16_t id, std::uint64_t tick);
   void publish(std::vector<TopologyEndpoint> entries);
   std::uint16_t latency_class_of(const TopologyEndpoint& entry);

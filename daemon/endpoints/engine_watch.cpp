@@ -38,7 +38,10 @@ EngineWatch::Watched& EngineWatch::watched(std::uint16_t id) {
   made->generation = generation;
   made->state = state_of(record);
   const bool draining = made->state == EndpointState::kDraining;
-  made->health = Health(rules_.health, draining ? EndpointState::kReady : made->state);
+  HealthRules rules = rules_.health;
+  const TopologyEndpoint* endpoint = store_->current().find(id);
+  if (rules_.scraped && endpoint != nullptr) rules.scraped = rules_.scraped(*endpoint);
+  made->health = Health(rules, draining ? EndpointState::kReady : made->state);
   watched = std::move(made);
   return *watched;
 }

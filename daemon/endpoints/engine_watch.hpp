@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ namespace pickd::endpoints {
 struct WatchRules {
   LoadRules load;
   HealthRules health;
+  // Whether this endpoint is scraped; empty: as `health` says of all.
+  std::function<bool(const TopologyEndpoint& endpoint)> scraped = {};
 };
 
 class EngineWatch {

@@ -61,7 +61,7 @@ void PageScrape::ask(Stage stage) {
   net::http::Request request;
   request.target = stage == Stage::kHealth ? path_of(context_->config.health_path) : target_;
   request.accept = stage == Stage::kHealth ? "*/*" : "text/plain;version=0.0.4, */*;q=0.1";
-  request.idle_timeout_ms = context_->config.timeout_ms;
+  request.idle_timeout_ms = 0;  // the whole time is short enough
   request.total_timeout_ms = context_->config.timeout_ms;
   request.body_bytes_max = context_->config.page_bytes_max;
   client_.get(request, *this);
@@ -119,7 +119,7 @@ bool PageScrape::same(const PageMember& member) const {
 
 void PageScrape::tell(const PageMember& member, const PageFacts& facts) {
   const endpoints::LoadNotes notes =
-      context_->listener->scrape_ok(member.id, facts.facts, context_->tick_now());
+      context_->listener->scrape_ok(member.id, facts.facts, facts.engine, context_->tick_now());
   if (!notes.restarted) return;
   context_->counters.add(abi::Counter::engines_restarted);
   spdlog::info("endpoint \"{}\": its engine restarted; what was known of it is forgotten",
@@ -160,9 +160,9 @@ void PageScrape::end(Verdict verdict, const std::string& reason, const std::stri
     if (!same(member)) {
       context_->counters.add(abi::Counter::scrapes_dropped);
     } else if (verdict == Verdict::kAlive) {
-      context_->listener->scrape_unreadable(member.id, tick);
+      context_->listener->scrape_unreadable(member.id, reason, tick);
     } else {
-      context_->listener->scrape_failed(member.id, tick);
+      context_->listener->scrape_failed(member.id, reason, tick);
     }
   }
   say(reason, text);
@@ -189,7 +189,7 @@ void PageScrape::say(const std::string& reason, const std::string& text) {
     said_ = reason;
     said_ns_ = now_ns;
   }
-  if (reason.empty()) failures_ = 0;
+  if (said_.empty() && reason.empty()) failures_ = 0;
 }
 
 void PageScrape::schedule() {
@@ -206,8 +206,9 @@ void PageScrape::schedule() {
   for (const PageMember& member : members_)
     probe_tick = std::min(probe_tick,
                           context_->listener->probe_tick(member.id, began_tick_, interval_ticks));
-  if (probe_tick != UINT64_MAX && probe_tick > began_tick_ + interval_ticks) {
-    const std::uint64_t wait_ns = (probe_tick - began_tick_) * abi::kTickNs;
+  if (probe_tick != UINT64_MAX && probe_tick != began_tick_ + interval_ticks) {
+    const std::uint64_t wait_ns =
+        probe_tick > began_tick_ ? (probe_tick - began_tick_) * abi::kTickNs : 0;
     due_ns = began_ns_ + wait_ns + jitter_ns(wait_ns);
   }
   // One that answers as late as this is not asked again at once.

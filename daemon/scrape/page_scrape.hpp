@@ -91,7 +91,7 @@ class PageScrape final : net::http::ResponseSink {
 
   std::string said_;            // the reason that was logged last; empty: good
   std::uint64_t said_ns_ = 0;   // when
-  std::uint64_t failures_ = 0;  // since it was good
+  std::uint64_t failures_ = 0;  // since it was logged as good
 };
 
 }  // namespace pickd::scrape

@@ -3,13 +3,10 @@
 namespace pickd::scrape {
 
 base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
-                                      const endpoints::TopologyEndpoint& endpoint) {
-  if (!endpoint.metrics_url.empty()) return net::http::parse_url(endpoint.metrics_url);
-  const bool scheme = endpoint.address.find("://") != std::string::npos;
-  auto url = net::http::parse_url((scheme       ? ""
-                                   : scrape.tls ? "https://"
-                                                : "http://") +
-                                  endpoint.address);
+                                      const std::string& address, const std::string& metrics_url) {
+  if (!metrics_url.empty()) return net::http::parse_url(metrics_url);
+  const bool scheme = address.find("://") != std::string::npos;
+  auto url = net::http::parse_url((scheme ? "" : scrape.tls ? "https://" : "http://") + address);
   if (!url) return url;
   // The path of an address is that of requests; the page has its own.
   const std::string& path = scrape.path.empty() ? scrape.health_path : scrape.path;
@@ -17,13 +14,23 @@ base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
   return url;
 }
 
-bool is_scraped(const config::ScrapeConfig& scrape, const endpoints::TopologyEndpoint& endpoint) {
+bool is_scraped(const config::ScrapeConfig& scrape, const std::string& address,
+                const std::string& metrics_url, std::string_view source) {
   if (!scrape.enabled) return false;
-  const bool of_client = endpoint.source.rfind("client:", 0) == 0;
-  if (of_client && endpoint.metrics_url.empty()) return false;
+  const bool of_client = source.rfind("client:", 0) == 0;
+  if (of_client && metrics_url.empty()) return false;
   const bool something =
-      !scrape.path.empty() || !scrape.health_path.empty() || !endpoint.metrics_url.empty();
-  return something && page_url(scrape, endpoint).ok();
+      !scrape.path.empty() || !scrape.health_path.empty() || !metrics_url.empty();
+  return something && page_url(scrape, address, metrics_url).ok();
+}
+
+base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
+                                      const endpoints::TopologyEndpoint& endpoint) {
+  return page_url(scrape, endpoint.address, endpoint.metrics_url);
+}
+
+bool is_scraped(const config::ScrapeConfig& scrape, const endpoints::TopologyEndpoint& endpoint) {
+  return is_scraped(scrape, endpoint.address, endpoint.metrics_url, endpoint.source);
 }
 
 }  // namespace pickd::scrape

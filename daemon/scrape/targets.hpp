@@ -1,6 +1,9 @@
 // Targets: which endpoints are scraped, and where their metrics page is. Pure.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
 #include "daemon/endpoints/topology.hpp"
@@ -10,11 +13,15 @@ namespace pickd::scrape {
 
 // Where the page of an endpoint is: its metrics_url, else the configured path at its address.
 base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
+                                      const std::string& address, const std::string& metrics_url);
+base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
                                       const endpoints::TopologyEndpoint& endpoint);
 
 // Whether an endpoint is scraped at all. Those of a client are only with a metrics URL: whoever
 // manages endpoints over the control socket tells their load there. Neither is one whose address
 // nothing can be asked at.
+bool is_scraped(const config::ScrapeConfig& scrape, const std::string& address,
+                const std::string& metrics_url, std::string_view source);
 bool is_scraped(const config::ScrapeConfig& scrape, const endpoints::TopologyEndpoint& endpoint);
 
 }  // namespace pickd::scrape

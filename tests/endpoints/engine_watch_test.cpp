@@ -16,7 +16,7 @@ class Watching : public EndpointTableTest {
  protected:
   Watching() {
     EndpointTable::Parts parts{records_.get(), ids_, &high_water_, 500};
-    parts.joins_as = State::kStarting;
+    parts.scraped = [](const EndpointSpec&, std::string_view) { return true; };
     table_ = EndpointTable(parts, store_);
     add("a");
     add("b");

@@ -32,30 +32,37 @@ struct Listener final : ScrapeListener {
     int unreadable = 0;
     int failed = 0;
     endpoints::EngineFacts facts;
+    std::string engine;
+    std::string words;
   };
 
   void scrape_sent(std::uint16_t id) override { change(id).sent += 1; }
   endpoints::LoadNotes scrape_ok(std::uint16_t id, const endpoints::EngineFacts& facts,
-                                 std::uint64_t) override {
+                                 std::string_view engine, std::uint64_t) override {
     Told& one = change(id);
     one.facts = facts;
+    one.engine = engine;
     one.ok += 1;
     return {};
   }
-  void scrape_unreadable(std::uint16_t id, std::uint64_t) override { change(id).unreadable += 1; }
-  void scrape_failed(std::uint16_t id, std::uint64_t) override { change(id).failed += 1; }
+  void scrape_unreadable(std::uint16_t id, const std::string& words, std::uint64_t) override {
+    Told& one = change(id);
+    one.words = words;
+    one.unreadable += 1;
+  }
+  void scrape_failed(std::uint16_t id, const std::string& words, std::uint64_t) override {
+    Told& one = change(id);
+    one.words = words;
+    one.failed += 1;
+  }
   std::uint64_t probe_tick(std::uint16_t id, std::uint64_t last_tick,
-                           std::uint32_t interval_ticks) const override {
+                           std::uint32_t interval_ticks) override {
     return last_tick + (rare.contains(id) ? 1'000'000 : interval_ticks);
   }
 
-  Told& change(std::uint16_t id) {
-    changed = true;
-    return told[id];
-  }
+  Told& change(std::uint16_t id) { return told[id]; }
   std::map<std::uint16_t, Told> told;
   std::map<std::uint16_t, bool> rare;  // asked again in half a day only
-  bool changed = false;
 };
 
 // Log lines of level warn and info.

@@ -21,6 +21,7 @@ TEST_F(ScrapeTest, TellsTheLoadOfEachEngineAgainAndAgain) {
     EXPECT_EQ(of("one").facts.waiting, 3U);
     EXPECT_EQ(of("one").facts.running, 7U);
     EXPECT_EQ(of("one").facts.kv_use_ppm, 250'000U);
+    EXPECT_EQ(of("one").engine, "vllm");
     EXPECT_EQ(of("two").facts.waiting, 0U);
     EXPECT_EQ(of("one").failed + of("one").unreadable, 0);
     EXPECT_GE(of("one").sent, of("one").ok);
@@ -152,6 +153,9 @@ TEST_F(ScrapeTest, DoesNotLetBadEnginesDisturbAGoodOne) {
           << log.text();
     }
     EXPECT_EQ(log.count("endpoint \"gone\": not scraped: "), 1);
+    EXPECT_EQ(of("gone").words, "no connection");
+    EXPECT_EQ(of("ill").words, "status 500");
+    EXPECT_EQ(of("hangs").words, "took too long");
     EXPECT_EQ(log.count("endpoint \"good\""), 0);
     using abi::Counter;
     for (const Counter one :

@@ -56,6 +56,8 @@ Daemon::Daemon(const Settings& settings)
   file << "state:\n  path: " << state() << "\n  size_mib: 32\n";
   for (const std::string& line : settings.state) file << "  " << line << '\n';
   file << settings.rest << '\n';
+  // Nobody is at the made-up addresses.
+  if (settings.rest.find("scrape:") == std::string::npos) file << "scrape: {enabled: false}\n";
   if (settings.endpoints != 0) file << "endpoints:\n";
   for (std::size_t at = 0; at < settings.endpoints; ++at) {
     file << "  - {name: e" << at << ", address: \"10.0.0." << at << ":8000\"}\n";
