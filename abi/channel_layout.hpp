@@ -150,8 +150,10 @@ struct PickedRecord {
   std::uint32_t prompt_tokens;
   float predicted_ttft_ms;  // NaN = unknown
   float predicted_itl_ms;   // NaN = unknown
-  std::uint32_t reserved;
-  // PickedEndpoint endpoints[endpoint_count]; then text
+  // Of a PickedEndpoint with its name and address, behind all the rest: who runs the prompt before
+  // the endpoints decode. 0: they do it themselves.
+  std::uint32_t prefill_bytes;
+  // PickedEndpoint endpoints[endpoint_count]; text; prefill_bytes
 };
 static_assert(sizeof(PickedRecord) == 40);
 

@@ -187,7 +187,7 @@ struct alignas(kLinePairBytes) EndpointRecord {
   HalfWord state;          // EndpointState
   HalfWord role;           // Role
   Word inflight_requests;  // CountWord: reservations held
-  // CountWord: uncached prompt tokens of reservations without a first token
+  // CountWord: uncached prompt tokens of reservations without a first token, at who prefills them
   Word inflight_tokens;
   HalfWord waiting;      // requests queued in the engine, as scraped; kUnknown32
   HalfWord running;      // requests running in the engine, as scraped; kUnknown32
@@ -203,7 +203,7 @@ struct alignas(kLinePairBytes) EndpointRecord {
   HalfWord told_ticks_max;    // age from which what was scraped is unknown; 0: never
   Word failures;              // FailureWord
   Word engine_start_ms;       // when the engine's process began, Unix time; 0: not told
-  std::uint64_t reserved1[1];
+  Word inflight_prompts;      // CountWord: prompt tokens of the reservations held, cached ones too
 
   // Lines 2 to 4: adapters by 32-bit hash, 0 = no entry.
   HalfWord adapters_active[kEndpointAdaptersMax];

@@ -222,42 +222,55 @@ int Channel::sleep(const Deadline& deadline) {
   return 0;
 }
 
+// -EAGAIN: not while spinning.
+int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
+                      CompletionRecord& record) {
+  const std::uint64_t start_ns = monotonic_ns();
+  std::uint64_t looked_ns = start_ns;
+  std::uint64_t asked_ns = start_ns;
+  for (;;) {
+    int code = -EAGAIN;
+    for (int turn = 0; turn < 8 && code == -EAGAIN; ++turn) {
+      abi::spin_pause();
+      code = find(sequence, record);
+    }
+    if (code != -EAGAIN && policy.busy_poll) return code;  // it spins whatever that costs
+    const std::uint64_t now_ns = monotonic_ns();
+    const bool lost_core = now_ns - looked_ns >= abi::kSpinGapNs;
+    looked_ns = now_ns;
+    if (lost_core) spin_.preempted();
+    if (code != -EAGAIN) {
+      if (!lost_core) spin_.paid();
+      return code;
+    }
+    if (!policy.busy_poll && now_ns - start_ns >= spin_.ns()) return -EAGAIN;
+    if (deadline.passed()) return -ETIMEDOUT;
+    if (now_ns - asked_ns >= kBusyPollHangUpCheckNs) {
+      asked_ns = now_ns;
+      if (session_->connection().hung_up() || pipe_hung_up()) {
+        return find(sequence, record) == 0 ? 0 : hang_up();
+      }
+    }
+  }
+}
+
 int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
                       CompletionRecord& record) {
   int code = find(sequence, record);
   if (code != -EAGAIN) return code;
 
-  const bool spins = policy.busy_poll || policy.spin_us != 0;
-  const std::uint64_t start_ns = spins ? monotonic_ns() : 0;
-  if (spins) {
-    const std::uint64_t cap_ns = std::uint64_t{policy.spin_us} * 1000;
-    if (spin_.cap_ns() != cap_ns) spin_ = abi::SpinBudget(cap_ns);
-    std::uint64_t asked_ns = start_ns;
-    for (;;) {
-      for (int turn = 0; turn < 8; ++turn) {
-        abi::spin_pause();
-        code = find(sequence, record);
-        if (code == -EAGAIN) continue;
-        spin_.paid();
-        return code;
-      }
-      const std::uint64_t now_ns = monotonic_ns();
-      if (!policy.busy_poll && now_ns - start_ns >= spin_.ns()) break;
-      if (deadline.passed()) return -ETIMEDOUT;
-      if (now_ns - asked_ns >= kBusyPollHangUpCheckNs) {
-        asked_ns = now_ns;
-        if (session_->connection().hung_up() || pipe_hung_up()) {
-          return find(sequence, record) == 0 ? 0 : hang_up();
-        }
-      }
-    }
+  const std::uint64_t cap_ns = std::uint64_t{policy.spin_us} * 1000;
+  if (spin_.cap_ns() != cap_ns) spin_ = abi::SpinBudget(cap_ns);
+  if (policy.busy_poll || spin_.ns() != 0) {
+    code = spin_for(sequence, deadline, policy, record);
+    if (code != -EAGAIN) return code;
   }
 
   for (;;) {
     const int slept = sleep(deadline);
     code = find(sequence, record);
     if (code != -EAGAIN) {  // even from a daemon that is gone: it had answered
-      if (spins) spin_.failed();
+      spin_.failed();
       return code;
     }
     if (slept == -ENOTCONN) return hang_up();

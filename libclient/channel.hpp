@@ -87,6 +87,8 @@ class Channel {
   explicit Channel(Session& session);
   int map(Fd segment, LastError& error);
   int find(std::uint64_t sequence, CompletionRecord& record);
+  int spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
+               CompletionRecord& record);
   int sleep(const Deadline& deadline);
   int hang_up();
 

@@ -55,7 +55,10 @@ int apply_options(const pickd_options& options, pickd_client& client) {
   client.channels_max = options.channels_max == 0 ? kChannelsDefault : options.channels_max;
   client.connect_timeout_ms =
       options.connect_timeout_ms == 0 ? kConnectTimeoutMsDefault : options.connect_timeout_ms;
-  client.wait_policy = {options.spin_us, (options.flags & PICKD_OPEN_BUSY_POLL) != 0};
+  const std::uint32_t spin_us = options.spin_us == 0               ? abi::kSpinDefaultUs
+                                : options.spin_us == PICKD_NO_SPIN ? 0
+                                                                   : options.spin_us;
+  client.wait_policy = {spin_us, (options.flags & PICKD_OPEN_BUSY_POLL) != 0};
   return 0;
 }
 

@@ -35,6 +35,7 @@ Pending* PendingTable::add(std::uint64_t sequence) {
               0,
               0,
               0,
+              0,
               PendingState::kLive,
               false,
               false,

@@ -17,7 +17,8 @@ struct Pending {
   std::uint64_t sequence;
   std::uint64_t user_data;
   std::uint64_t
-      cancel_position;  // of the submission ring behind its cancel record; 0: not written yet
+      cancel_position;    // of the submission ring behind its cancel record; 0: not written yet
+  std::uint64_t hash_ns;  // what hashing its prompt took
   std::uint32_t answer_bytes;  // room in the completion ring that its answer may take
   PendingState state;
   bool answered;  // a cancelled one whose answer came before its cancel record could be written
@@ -59,7 +60,7 @@ class PendingTable {
 
   Pending* slots_ = nullptr;
   std::uint32_t depth_ = 0;
-  std::uint32_t count_ = 0;
+  std::uint32_t count_ = 0;  // taken slots
   Pending** buckets_ = nullptr;
   std::uint64_t bucket_mask_ = 0;
   Pending* free_ = nullptr;

@@ -149,7 +149,7 @@ void pickd_queue::lose_channel() {
     pending = after;
   }
   answer_bytes_ = 0;
-  armed_ = false;
+  armed_ = owes_bell_ = false;
   set_timer(0);
   // Tells the daemon if it is there, without waiting for its word. Closing the pipe takes it out of
   // epoll.
@@ -213,6 +213,26 @@ int pickd_queue::event_descriptor() {
   return epoll_.get();
 }
 
+// One bell for a row of records: each would wait at a fence for its lines to leave this core. A
+// pick that awaits its answer was rung for, and the answer makes the caller poll until there is
+// none: poll() then looks whether the worker went to sleep meanwhile.
+void pickd_queue::publish(bool awaits) {
+  channel_->submissions().publish();
+  owes_bell_ = awaits;
+  if (!awaits) channel_->wake_daemon();
+}
+
+// Who tries again and again without polling waits for the worker too.
+int pickd_queue::full() {
+  pay_bell();
+  return -EAGAIN;
+}
+
+void pickd_queue::pay_bell() {
+  if (owes_bell_) channel_->wake_daemon();
+  owes_bell_ = false;
+}
+
 // ---- Picks --------------------------------------------------------------------------------------
 
 // Room in the completion ring for one more answer: all that it may take, as long as every further
@@ -235,7 +255,7 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
     const bool away = code == -ENOTCONN || code == -ETIMEDOUT;
     return away ? submit_degraded(request, user_data, ticket) : code;
   }
-  if (awaited() >= depth) return -EAGAIN;
+  if (awaited() >= depth) return full();
   const bool timed = request.raw().queue_timeout_us != 0;
   if (timed && channel_->session().stands_still())
     return submit_degraded(request, user_data, ticket);
@@ -256,7 +276,7 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
     if (broken) lose_channel();
     // What it has not answered in time still fills the rings: nor would it answer this in time.
     if (broken || (timed && late_ != 0)) return submit_degraded(request, user_data, ticket);
-    return -EAGAIN;
+    return full();
   }
   const std::uint64_t sequence = client->draw_sequence();
   Pending* pending = pending_.add(sequence);
@@ -270,13 +290,12 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   }
   if (PendingTable::reserve(pending, shape.bytes)) {
     // Not copied back out of the ring: what the daemon can write is not to be believed later.
-    static_cast<void>(request.write(shape, state, sequence, pending->record));
+    pending->hash_ns = request.write(shape, state, sequence, pending->record);
     ::memcpy(to, pending->record, shape.bytes);
   } else {
-    static_cast<void>(request.write(shape, state, sequence, to));
+    pending->hash_ns = request.write(shape, state, sequence, to);
   }
-  channel_->submissions().publish();
-  channel_->wake_daemon();
+  publish(live() > 1);
   if (ticket != nullptr) *ticket = {client->id, sequence};
   return 0;
 }
@@ -323,6 +342,7 @@ bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& resu
   static_cast<void>(result.fill(record));
   channel_->completions().take();
   if (result.status == 0) result.ticket = {client->id, sequence};
+  result.hash_ns = pending->hash_ns;
   if (user_data != nullptr) *user_data = pending->user_data;
   forget(pending);
   return true;
@@ -348,6 +368,7 @@ int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
     if (failed_ != 0) return take_failed(result, user_data);
     if (next_deadline_ns_ != 0 && take_overdue(result, user_data)) return 1;
     if (cancelled_ != 0) forget_consumed_cancels();
+    pay_bell();
     if (wants_events_) {
       if (arm()) return 0;
       disarm();
@@ -370,7 +391,9 @@ int pickd_queue::cancel(std::uint64_t sequence) {
   }
   pending->state = PendingState::kCancelled;
   ++cancelled_;
-  if (channel_ != nullptr) write_cancels();
+  if (channel_ == nullptr) return 0;
+  write_cancels();
+  pay_bell();  // there may be no answer left to poll for
   return 0;
 }
 
@@ -432,9 +455,8 @@ int pickd_queue::report(const ReportRequest& request) {
     return own && code == -ENOTCONN ? 0 : code;
   }
   std::byte* to = channel_->submissions().reserve(request.bytes(), Channel::kCancelRoom);
-  if (to == nullptr) return channel_->broken() ? -ENOTCONN : -EAGAIN;
+  if (to == nullptr) return channel_->broken() ? -ENOTCONN : full();
   request.write(client->draw_sequence(), false, to);
-  channel_->submissions().publish();
-  channel_->wake_daemon();
+  publish(live() > 0);
   return 0;
 }

@@ -65,6 +65,11 @@ struct pickd_queue {
   void forget_consumed_cancels();
   void disarm();
   bool arm();
+  void publish(bool awaits);
+  void pay_bell();
+  int full();
+  // Picks whose answers are awaited.
+  std::uint32_t live() const { return pending_.count() - failed_ - cancelled_; }
   void kick();
   bool nobody_there();
 
@@ -80,6 +85,7 @@ struct pickd_queue {
   std::uint32_t cancelled_ = 0;         // entries in state kCancelled
   std::uint32_t late_ = 0;              // those of them whose deadline had passed
   std::uint32_t empty_polls_ = 0;
+  bool owes_bell_ = false;    // published since the bell was last thought of
   bool armed_ = false;        // the daemon was asked to write to the pipe
   bool pipe_closed_ = false;  // and has closed it
   bool kicked_ = false;

@@ -10,6 +10,20 @@
 
 namespace abi = pickd::abi;
 
+namespace {
+
+// In place, by words: these texts are short, and a call for each costs more than they.
+void copy_text(char* to, const std::byte* from, std::size_t size) {
+  for (; size >= sizeof(std::uint64_t); size -= sizeof(std::uint64_t)) {
+    ::memcpy(to, from, sizeof(std::uint64_t));
+    to += sizeof(std::uint64_t);
+    from += sizeof(std::uint64_t);
+  }
+  for (; size != 0; --size) *to++ = static_cast<char>(*from++);
+}
+
+}  // namespace
+
 int pickd_result::fail(int code) {
   status = code;
   ticket = {};
@@ -19,6 +33,7 @@ int pickd_result::fail(int code) {
   ttft_ms = itl_ms = std::numeric_limits<float>::quiet_NaN();
   hash_ns = 0;
   endpoint_count = 0;
+  has_prefill = false;
   text_bytes = 0;
   return code;
 }
@@ -53,12 +68,17 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
 
   const std::size_t endpoints_bytes = picked.endpoint_count * sizeof(abi::PickedEndpoint);
   if (picked.endpoint_count == 0 || picked.endpoint_count > abi::kResultEndpointsMax ||
-      sizeof picked + endpoints_bytes + picked.text_bytes > size) {
+      picked.prefill_bytes > size ||
+      sizeof picked + endpoints_bytes + picked.text_bytes + picked.prefill_bytes > size) {
     return fail(-EPROTO);
   }
+  text_bytes = 0;
   endpoint_count = picked.endpoint_count;
   const std::byte* endpoints_at = bytes + sizeof picked;
-  if (!take_endpoints(endpoints_at, endpoints_at + endpoints_bytes, picked.text_bytes))
+  const std::byte* text_at = endpoints_at + endpoints_bytes;
+  if (!take_endpoints(endpoints_at, text_at, picked.text_bytes)) return fail(-EPROTO);
+  has_prefill = picked.prefill_bytes != 0;
+  if (has_prefill && !take_prefill(text_at + picked.text_bytes, picked.prefill_bytes))
     return fail(-EPROTO);
 
   status = 0;
@@ -72,33 +92,45 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
   return 0;
 }
 
-bool pickd_result::take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
-                                  std::size_t text_size) {
-  std::size_t taken = 0;    // of the record's text
-  std::size_t written = 0;  // of ours, which is terminated
+bool pickd_result::take_endpoint(const std::byte* entry_at, const std::byte* text_at,
+                                 std::size_t text_size, std::size_t* taken, Endpoint& endpoint) {
+  abi::PickedEndpoint picked;
+  ::memcpy(&picked, entry_at, sizeof picked);
+  // Ours is terminated, the record's is not.
   const auto take_string = [&](std::size_t size, std::size_t size_max, std::uint16_t& at) {
-    if (size > size_max || size > text_size - taken) return false;
-    at = static_cast<std::uint16_t>(written);
-    ::memcpy(text + written, text_at + taken, size);
-    text[written + size] = '\0';
-    taken += size;
-    written += size + 1;
+    if (size > size_max || size > text_size - *taken) return false;
+    at = static_cast<std::uint16_t>(text_bytes);
+    copy_text(text + text_bytes, text_at + *taken, size);
+    text[text_bytes + size] = '\0';
+    *taken += size;
+    text_bytes += size + 1;
     return true;
   };
+  endpoint.match_tokens = picked.match_tokens;
+  endpoint.score = picked.score;
+  endpoint.role = static_cast<pickd_role>(picked.role);
+  return picked.role <= PICKD_ROLE_ENCODE &&
+         take_string(picked.name_bytes, abi::kEndpointNameBytesMax, endpoint.name_at) &&
+         take_string(picked.address_bytes, abi::kEndpointAddressBytesMax, endpoint.address_at);
+}
+
+bool pickd_result::take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
+                                  std::size_t text_size) {
+  std::size_t taken = 0;
   for (std::size_t i = 0; i < endpoint_count; ++i) {
-    abi::PickedEndpoint picked;
-    ::memcpy(&picked, endpoints_at + i * sizeof picked, sizeof picked);
-    Endpoint& endpoint = endpoints[i];
-    if (picked.role > PICKD_ROLE_ENCODE ||
-        !take_string(picked.name_bytes, abi::kEndpointNameBytesMax, endpoint.name_at) ||
-        !take_string(picked.address_bytes, abi::kEndpointAddressBytesMax, endpoint.address_at)) {
-      return false;
-    }
-    endpoint.match_tokens = picked.match_tokens;
-    endpoint.score = picked.score;
-    endpoint.role = static_cast<pickd_role>(picked.role);
+    const std::byte* entry_at = endpoints_at + i * sizeof(abi::PickedEndpoint);
+    if (!take_endpoint(entry_at, text_at, text_size, &taken, endpoints[i])) return false;
   }
   return true;
+}
+
+bool pickd_result::take_prefill(const std::byte* at, std::size_t size) {
+  // The text of as many endpoints as a result lists is all that there is room for.
+  if (size < sizeof(abi::PickedEndpoint) || endpoint_count == abi::kResultEndpointsMax)
+    return false;
+  std::size_t taken = 0;
+  return take_endpoint(at, at + sizeof(abi::PickedEndpoint), size - sizeof(abi::PickedEndpoint),
+                       &taken, prefill);
 }
 
 extern "C" {
@@ -155,6 +187,20 @@ double pickd_result_score(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count)
     return std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(result->endpoints[index].score);
+}
+
+const char* pickd_result_prefill_address(const pickd_result* result) {
+  if (result == nullptr || !result->has_prefill) return nullptr;
+  return result->text + result->prefill.address_at;
+}
+
+const char* pickd_result_prefill_name(const pickd_result* result) {
+  if (result == nullptr || !result->has_prefill) return nullptr;
+  return result->text + result->prefill.name_at;
+}
+
+uint32_t pickd_result_prefill_match_tokens(const pickd_result* result) {
+  return result == nullptr || !result->has_prefill ? 0 : result->prefill.match_tokens;
 }
 
 uint32_t pickd_result_prompt_tokens(const pickd_result* result) {

@@ -30,6 +30,8 @@ struct pickd_result {
   std::uint64_t hash_ns = 0;
   std::size_t endpoint_count = 0;
   Endpoint endpoints[pickd::abi::kResultEndpointsMax];
+  bool has_prefill = false;
+  Endpoint prefill;
   std::size_t text_bytes = 0;  // of `text`, taken by add()
   char text[kTextBytesMax];
 
@@ -46,11 +48,15 @@ struct pickd_result {
  private:
   bool take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
                       std::size_t text_size);
+  bool take_prefill(const std::byte* at, std::size_t size);
+  bool take_endpoint(const std::byte* entry_at, const std::byte* text_at, std::size_t text_size,
+                     std::size_t* taken, Endpoint& endpoint);
 };
 
 namespace pickd::client {
 
-// The longest PickedRecord that answers a pick which asked for `endpoints_max`.
+// The longest PickedRecord that answers a pick which asked for `endpoints_max`. A prefill endpoint
+// is one of them: it comes where the record has room for it.
 constexpr std::uint64_t picked_bytes_max(std::uint32_t endpoints_max) {
   return sizeof(abi::PickedRecord) +
          endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +

@@ -153,6 +153,7 @@ struct ProfileConfig {
   std::string name;
   std::vector<PluginUse> plugins;
   Place place;
+  bool implied = false;  // not written: plugins without profiles make one of all that fit
 
   bool operator==(const ProfileConfig&) const = default;
 };
@@ -164,11 +165,16 @@ struct SchedulingConfig {
   std::string profile;
   Place profile_place;
   std::string file;
+  std::string path;  // of `file`, as it was opened; empty: none was
   std::vector<PluginConfig> plugins;
   std::vector<ProfileConfig> profiles;
+  std::string detector;      // the plugin that says whether a pool is saturated; empty: the default
+  Tree detector_parameters;  // of the default one, where the file gives them in place
+  Place detector_place;
 
   friend bool operator==(const SchedulingConfig& a, const SchedulingConfig& b) {
-    return a.profile == b.profile && a.plugins == b.plugins && a.profiles == b.profiles;
+    return a.profile == b.profile && a.plugins == b.plugins && a.profiles == b.profiles &&
+           a.detector == b.detector && same_tree(a.detector_parameters, b.detector_parameters);
   }
 };
 

@@ -76,6 +76,9 @@ class Loader {
   void apply_file(const Node& root) {
     if (!root.is_map())
       return errors_.add(root.place, "", "must be a map of sections, such as `state:`");
+    // An Endpoint Picker's own file: its scheduling, and defaults for all else.
+    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr)
+      return read_scheduling(root, true, config().scheduling, errors_);
     for (const Entry& entry : root.entries) apply_top(entry);
   }
 
@@ -207,6 +210,8 @@ class Loader {
     if (profile_wins || file_wins) {
       scheduling.plugins.clear();
       scheduling.profiles.clear();
+      scheduling.detector.clear();
+      scheduling.detector_parameters = nullptr;
       if (profile_wins) scheduling.file.clear();
       if (file_wins) scheduling.profile.clear();
     } else if (has_profile + has_file + in_place > 1) {
@@ -225,6 +230,7 @@ class Loader {
     if (path[0] != '/' && slash != std::string::npos && !from_environment(kSchedulingFileKey)) {
       path = path_.substr(0, slash + 1) + path;
     }
+    config().scheduling.path = path;
     const auto tree = read_tree(path);
     if (!tree)
       return errors_.add(origin(kSchedulingFileKey), kSchedulingFileKey, tree.error().text);

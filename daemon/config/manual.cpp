@@ -70,9 +70,16 @@ metric is a name, with the labels that a series must carry where it needs some:
 )";
 
 constexpr const char* kSchedulingText = R"(
-The section may instead hold an `EndpointPickerConfig`, or name a file with one.
+The section may instead hold an `EndpointPickerConfig`, or name a file with one; and such a file may
+be given to `--config` or `--check-config` as it is: all other sections then have their defaults.
 `scheduling.profile`, `schedulingConfigFile` and `plugins` exclude each other; with none of them the
 default policy holds. Set in the environment, one of the first two replaces what the file says.
+[plugins.md](plugins.md) has the plugins and the profiles by name, and
+[scheduling.schema.json](scheduling.schema.json) is a JSON schema for editors and pipelines.
+
+The scheduling is read again when its files change, and on SIGHUP: picks that begin afterwards go by
+it, and no pick waits. What is wrong is logged and counted (`pickd_config_reload_failures_total`),
+and the configuration before stays in force. Changes of other sections need a restart.
 
 )";
 

@@ -42,13 +42,22 @@ std::string print_tree(const Node& node) {
 }
 
 std::string print_plugins(const SchedulingConfig& scheduling) {
-  if (scheduling.plugins.empty() && scheduling.profiles.empty()) return "";
-  std::string out = "  plugins:\n";
+  std::string out;
+  if (!scheduling.detector.empty())
+    out += "  saturationDetector: {pluginRef: " + format_text(scheduling.detector) + "}" +
+           comment(scheduling.detector_place);
+  if (scheduling.detector_parameters)
+    out += "  saturationDetector: " + print_tree(*scheduling.detector_parameters) +
+           comment(scheduling.detector_place);
+  if (scheduling.plugins.empty() && scheduling.profiles.empty()) return out;
+  out += "  plugins:\n";
   for (const PluginConfig& plugin : scheduling.plugins) {
     out += "    - type: " + format_text(plugin.type) + comment(plugin.place);
     out += "      name: " + format_text(plugin.name) + "\n";
     if (plugin.parameters) out += "      parameters: " + print_tree(*plugin.parameters) + "\n";
   }
+  const bool implied = scheduling.profiles.size() == 1 && scheduling.profiles[0].implied;
+  if (implied) return out;
   out += "  schedulingProfiles:\n";
   for (const ProfileConfig& profile : scheduling.profiles) {
     out += "    - name: " + format_text(profile.name) + comment(profile.place);

@@ -19,11 +19,19 @@ const std::vector<std::string> kApiVersions = {"llm-d.ai/v1alpha1",
 // Gates that turn on what pickd always does.
 const std::vector<std::string> kGatesWithoutEffect = {"dataLayer", "prepareDataPlugins",
                                                       "haPopulateNonLeaderDatastore"};
+// Parts of flowControl besides the detector.
+constexpr const char* kFlowControlKeys[] = {"maxBytes",
+                                            "maxRequests",
+                                            "defaultRequestTTL",
+                                            "noEndpointRequestTTL",
+                                            "defaultPriorityBand",
+                                            "defaultNegativePriorityBand",
+                                            "priorityBands",
+                                            "usageLimitPolicyPluginRef",
+                                            "enableEviction"};
 // Parts of the schema that pickd does in another way, or not yet.
 const std::vector<std::pair<std::string, std::string>> kPartsNotRead = {
     {"dataLayer", "pickd gathers what its plugins need by itself; remove it"},
-    {"flowControl", "there is no flow control in this version; remove it"},
-    {"saturationDetector", "there is no flow control in this version; remove it"},
     {"requestHandler", "requests are parsed in the gateway; remove it"},
 };
 
@@ -115,6 +123,32 @@ void read_profiles(MapReader& read, const Names& plugins, SchedulingConfig& sche
   }
 }
 
+// `saturationDetector: {pluginRef}`, at the top or (as newer files have it) under flowControl.
+// Older files give the thresholds of the utilization-detector in place.
+void read_detector(MapReader& read, const Names& plugins, SchedulingConfig& scheduling) {
+  if (!read.has("saturationDetector")) return;
+  const Tree whole = read.tree("saturationDetector");
+  MapReader detector = read.map("saturationDetector");
+  if (!scheduling.detector.empty() || scheduling.detector_parameters) {
+    read.refuse("saturationDetector", "is given already, at " + scheduling.detector_place.text());
+    return;
+  }
+  scheduling.detector_place = read.place_of("saturationDetector");
+  if (whole == nullptr || !whole->is_map()) return;
+  if (detector.has("pluginRef")) {
+    scheduling.detector = detector.required_text("pluginRef", 1, kNameBytesMax);
+    const bool known =
+        plugins.count(scheduling.detector) != 0 || scheduling.detector == "utilization-detector";
+    if (!known && !scheduling.detector.empty()) {
+      detector.refuse("pluginRef", "no plugin has the name " + shown(scheduling.detector) +
+                                       suggestion(scheduling.detector, words(plugins)));
+    }
+    detector.finish();
+  } else {
+    scheduling.detector_parameters = whole;  // the pick folder checks them
+  }
+}
+
 }  // namespace
 
 const std::vector<ItemKey>& scheduling_keys() {
@@ -128,6 +162,10 @@ const std::vector<ItemKey>& scheduling_keys() {
       {"plugins", "list of {type, name, parameters}", "empty",
        "`name` is the type where it is left out, and unique; `parameters` is a map that the plugin "
        "checks."},
+      {"saturationDetector", "{pluginRef}, or thresholds", "utilization-detector",
+       "What says that a pool is saturated, so that requests of negative priority are shed; also "
+       "under `flowControl`, of which nothing else is done. Older files give the thresholds of "
+       "the utilization-detector here."},
       {"schedulingProfiles", "list of {name, plugins: [{pluginRef, weight}]}",
        "one, `default`, with every plugin",
        "`pluginRef` names one of `plugins`; `weight` is any finite number, negative too, and 1 "
@@ -148,6 +186,15 @@ void read_scheduling(const Node& map, bool whole_file, SchedulingConfig& schedul
   read_gates(read, errors);
   const Names plugins = read_plugins(read, scheduling, errors);
   read_profiles(read, plugins, scheduling, errors);
+  read_detector(read, plugins, scheduling);
+  MapReader flow = read.map("flowControl");
+  read_detector(flow, plugins, scheduling);
+  for (const char* key : kFlowControlKeys) {
+    if (flow.has(key)) flow.refuse(key, "there is no flow control in this version; remove it");
+    flow.tree(key);
+  }
+  flow.finish();
+  read.tree("metadata");
   for (const auto& [part, advice] : kPartsNotRead) {
     const Tree value = read.tree(part);
     if (value && !value->is_null()) read.refuse(part, advice);
@@ -159,7 +206,7 @@ void read_scheduling(const Node& map, bool whole_file, SchedulingConfig& schedul
   read.finish();
   // As EPP does: plugins without a profile make one that uses them all.
   if (scheduling.profiles.empty() && !scheduling.plugins.empty()) {
-    ProfileConfig profile{"default", {}, scheduling.plugins.front().place};
+    ProfileConfig profile{"default", {}, scheduling.plugins.front().place, true};
     for (const PluginConfig& plugin : scheduling.plugins) {
       profile.plugins.push_back({plugin.name, std::nullopt, plugin.place});
     }

@@ -112,8 +112,9 @@ const std::vector<Setting>& settings() {
 
       {"workers.count", AT(workers.count), kInteger, "1", {1, abi::kWorkersMax}, "threads",
        "Each channel belongs to one of them."},
-      {"workers.spin", AT(workers.spin_us), kMicroseconds, "0us", {0, 10'000}, "",
-       "How long an idle worker looks for work before it sleeps; 0us: sleep at once."},
+      {"workers.spin", AT(workers.spin_us), kMicroseconds, "50us", {0, 10'000}, "",
+       "How long an idle worker looks for work at most before it sleeps; it looks less while that "
+       "fails or costs it its core. 0us: sleep at once."},
       {"workers.busy_poll", AT(workers.busy_poll), kBoolean, "false", {}, "",
        "Never sleep. Each worker takes a whole core; give it one with workers.cpus."},
       {"workers.cpus", AT(workers.cpus), kIntegers, "none: anywhere", {0, kCpuMax}, "",

@@ -35,6 +35,10 @@ class ControlServer {
   void run();
   void stop();
 
+  // The configuration as it reads now, or why it does not: takes the scheduling, or keeps what was.
+  // On the reactor's thread.
+  void reconfigure(base::Result<config::Config> next);
+
   net::Reactor& reactor() { return *reactor_; }
   EngineRoom& room() { return *room_; }
 

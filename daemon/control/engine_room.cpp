@@ -6,7 +6,6 @@
 #include "daemon/discovery/ranks.hpp"
 #include "daemon/endpoints/configured_spec.hpp"
 #include "daemon/net/unix_socket.hpp"
-#include "daemon/pick/scheduler.hpp"
 #include "daemon/scrape/scraper.hpp"
 #include "daemon/scrape/targets.hpp"
 
@@ -34,7 +33,7 @@ state::StateParameters state_parameters(const config::Config& config, bool virtu
 }  // namespace
 
 base::Result<void> check_config(const config::Config& config) {
-  if (auto profile = pick::make_profile(config.scheduling); !profile) return profile.error();
+  if (auto schedule = pick::Schedule::make(config.scheduling); !schedule) return schedule.error();
   if (auto layout = state::lay_out(state_parameters(config, false)); !layout) return layout.error();
   if (auto scrape = scrape::check_scrape(config.scrape); !scrape) return scrape;
   return net::check_group(config.listen.group);
@@ -44,9 +43,10 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
                                                              bool virtual_clock,
                                                              ChannelGone channel_gone) {
   std::unique_ptr<EngineRoom> room(new EngineRoom());
-  auto profile = pick::make_profile(config.scheduling);
-  if (!profile) return profile.error();
-  room->profile_ = std::move(*profile);
+  auto schedule = pick::Schedule::make(config.scheduling);
+  if (!schedule) return schedule.error();
+  const std::uint64_t capacity_tokens =
+      (*schedule)->sources().capacity_tokens.value_or(config.state.capacity_tokens);
 
   auto segment = state::StateSegment::open_or_create(
       config.state.path, state_parameters(config, virtual_clock), &room->origin_);
@@ -67,8 +67,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->reservations_->observe(*room->flights_);
   room->learner_ = std::make_unique<maintenance::LearnerThread>(
       *room->flights_, *room->clock_, header.endpoint_ids, header.reservation_slots);
-  room->capacity_blocks_default_ =
-      endpoints::blocks_of(config.state.capacity_tokens, config.state.block_tokens);
+  room->capacity_blocks_default_ = endpoints::blocks_of(capacity_tokens, config.state.block_tokens);
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{
           room->segment_->endpoints(), header.endpoint_ids, &header.endpoint_high_water,
@@ -86,7 +85,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
       pick::PickCore::Parts{room->segment_->endpoints(), room->prefix_table_.get(),
                             room->reservations_.get(), header.block_tokens, header.blocks_min,
                             header.blocks_max, base::random_u64(), room->flights_.get()},
-      *room->profile_);
+      std::move(*schedule));
   room->maintenance_ = std::make_unique<maintenance::Maintenance>(maintenance::MaintenanceParts{
       table, room->ages_.get(), room->reservations_.get(), &header,
       room->segment_->counters(state::kMaintenanceRow), *room->clock_,

@@ -16,7 +16,6 @@
 #include "daemon/maintenance/maintenance.hpp"
 #include "daemon/pick/flights.hpp"
 #include "daemon/pick/pick_core.hpp"
-#include "daemon/pick/profile.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 #include "daemon/state/state_segment.hpp"
 #include "daemon/workers/worker.hpp"
@@ -52,7 +51,11 @@ class EngineRoom {
   std::uint64_t capacity_blocks_default() const { return capacity_blocks_default_; }
   // How the store began: "warm", or "empty: " and why.
   const std::string& origin() const { return origin_; }
-  const pick::Profile& profile() const { return *profile_; }
+  // Control thread only, both. Picks that begin afterwards go by the new schedule.
+  const pick::Schedule& schedule() const { return core_->schedule(); }
+  void set_schedule(std::unique_ptr<const pick::Schedule> schedule) {
+    core_->set_schedule(std::move(schedule));
+  }
 
  private:
   EngineRoom() = default;
@@ -69,7 +72,6 @@ class EngineRoom {
   std::unique_ptr<endpoints::EndpointTable> endpoint_table_;
   std::unique_ptr<pick::Flights> flights_;
   std::unique_ptr<endpoints::Reservations> reservations_;
-  std::unique_ptr<const pick::Profile> profile_;
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<maintenance::Maintenance> maintenance_;
   std::unique_ptr<maintenance::LearnerThread> learner_;

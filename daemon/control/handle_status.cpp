@@ -33,7 +33,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   const auto socket = builder.CreateString(server.config_.listen.socket);
   const auto reactor = builder.CreateString(server.reactor_->name());
   const auto reactor_why = builder.CreateString(server.why_not_io_uring_);
-  const auto profile = builder.CreateString(room.profile().name());
+  const auto profile = builder.CreateString(room.schedule().name());
   const auto started = builder.CreateString(room.origin());
   fb::StatusAnswerBuilder status(builder);
   status.add_version(version);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "daemon/endpoints/count_word.hpp"
@@ -20,12 +19,6 @@ TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string
   return at == entries.end() ? nullptr : &*at;
 }
 
-std::bitset<abi::kEndpointIdsMax> ids_of(const std::vector<TopologyEndpoint>& entries) {
-  std::bitset<abi::kEndpointIdsMax> used;
-  for (const TopologyEndpoint& entry : entries) used.set(entry.id);
-  return used;
-}
-
 // Whether a spec changes nothing but load.
 bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
   return entry.address == spec.address && entry.pool == spec.pool && entry.role == spec.role &&
@@ -40,15 +33,6 @@ bool is_another(const TopologyEndpoint& entry, const EndpointSpec& spec) {
   return entry.address != spec.address ||
          (!entry.incarnation.empty() && !spec.incarnation.empty() &&
           entry.incarnation != spec.incarnation);
-}
-
-// Where each name stands in `entries`, which must neither grow beyond its capacity nor shrink.
-std::unordered_map<std::string_view, std::size_t> places_of(
-    const std::vector<TopologyEndpoint>& entries) {
-  std::unordered_map<std::string_view, std::size_t> places;
-  places.reserve(entries.size());
-  for (std::size_t at = 0; at < entries.size(); ++at) places.emplace(entries[at].name, at);
-  return places;
 }
 
 base::Error unknown(std::string_view name) {
@@ -102,6 +86,12 @@ void write_adapters(abi::HalfWord* words, const std::vector<std::string>& names)
 
 }  // namespace
 
+EndpointTable::IdSet EndpointTable::ids_of(const std::vector<TopologyEndpoint>& entries) {
+  std::bitset<abi::kEndpointIdsMax> used;
+  for (const TopologyEndpoint& entry : entries) used.set(entry.id);
+  return used;
+}
+
 base::Result<std::uint16_t> EndpointTable::free_id(const IdSet& used) const {
   const auto high_water =
       static_cast<std::uint32_t>(parts_.high_water->load(std::memory_order_relaxed));
@@ -129,6 +119,7 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   // The counts first: who reserves for the new generation must find its counts there.
   reset_count(record.inflight_requests, generation);
   reset_count(record.inflight_tokens, generation);
+  reset_count(record.inflight_prompts, generation);
   forget_told(record, generation);
   // Each ends every word of its kind of the old generation, for every reader. The confirmed ones
   // first: who sees the new `life` must not find confirmed words of the old generation alive.
@@ -350,6 +341,7 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
     entry.text_version = record.text_version.load(std::memory_order_relaxed);
     reset_count(record.inflight_requests, entry.generation);
     reset_count(record.inflight_tokens, entry.generation);
+    reset_count(record.inflight_prompts, entry.generation);
     kept.set(entry.id);
     entries.push_back(std::move(entry));
   }
@@ -424,59 +416,6 @@ base::Result<void> EndpointTable::reset(std::string_view name, std::uint64_t tic
   const auto state = static_cast<abi::EndpointState>(record.state.load(std::memory_order_relaxed));
   begin_generation(entry->id, tick, state);
   entry->generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
-  publish(std::move(entries));
-  return {};
-}
-
-base::Result<void> EndpointTable::replace(const std::vector<EndpointSpec>& specs,
-                                          const std::string& source, std::uint64_t tick,
-                                          NameTaken taken) {
-  std::vector<TopologyEndpoint> entries = store_->current().endpoints();
-  const auto known = places_of(entries);
-  std::unordered_set<std::string_view> wanted;
-  for (const EndpointSpec& spec : specs) {
-    if (auto checked = check_spec(spec); !checked) return checked;
-    if (!wanted.insert(spec.name).second) {
-      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": named twice in the new set"};
-    }
-    const auto at = known.find(spec.name);
-    if (at == known.end()) continue;
-    TopologyEndpoint& entry = entries[at->second];
-    if (entry.source != source && taken == NameTaken::kTakeOver) entry.source = source;
-    if (entry.source != source) {
-      return base::Error{-EEXIST, "endpoint \"" + spec.name + "\": it belongs to " + entry.source};
-    }
-  }
-  const auto others = static_cast<std::size_t>(
-      std::count_if(entries.begin(), entries.end(),
-                    [&](const TopologyEndpoint& entry) { return entry.source != source; }));
-  if (others + specs.size() > parts_.ids - 1) {
-    return base::Error{-E2BIG, "the new set does not fit: " + std::to_string(parts_.ids - 1) +
-                                   " endpoints at most; raise state.endpoints_max"};
-  }
-  std::vector<TopologyEndpoint> kept = entries;
-  std::erase_if(kept, [&](const TopologyEndpoint& entry) {
-    return entry.source == source && !wanted.contains(entry.name);
-  });
-  if (auto room = check_room(std::move(kept), specs, source); !room) return room;
-  std::erase_if(entries, [&](const TopologyEndpoint& entry) {
-    if (entry.source != source || wanted.contains(entry.name)) return false;
-    retire(entry.id, tick);
-    return true;
-  });
-  IdSet used = ids_of(entries);
-  entries.reserve(entries.size() + specs.size());  // the places below point into it
-  const auto stays = places_of(entries);
-  for (const EndpointSpec& spec : specs) {
-    if (const auto at = stays.find(spec.name); at != stays.end()) {
-      update_one(entries[at->second], spec, tick);
-      continue;
-    }
-    auto id = free_id(used);
-    if (!id) return id.error();
-    used.set(*id);
-    add_one(entries, spec, *id, source, tick);
-  }
   publish(std::move(entries));
   return {};
 }

@@ -62,6 +62,7 @@ class EndpointTable {
  private:
   using IdSet = std::bitset<abi::kEndpointIdsMax>;
 
+  static IdSet ids_of(const std::vector<TopologyEndpoint>& entries);
   base::Result<std::uint16_t> free_id(const IdSet& used) const;
   void raise_floors(abi::EndpointRecord& record, std::uint64_t tick);
   void begin_generation(std::uint16_t id, std::uint64_t tick, abi::EndpointState state);
@@ -78,6 +79,8 @@ class EndpointTable {
   base::Result<void> check_room(std::vector<TopologyEndpoint> entries,
                                 const std::vector<EndpointSpec>& specs,
                                 const std::string& source) const;
+  bool add_first(std::vector<TopologyEndpoint> entries, const std::vector<EndpointSpec>& specs,
+                 const std::string& source, std::uint64_t tick);
   void retire(std::uint16_t id, std::uint64_t tick);
   void publish(std::vector<TopologyEndpoint> entries);
   std::uint16_t latency_class_of(const TopologyEndpoint& entry);

@@ -59,14 +59,42 @@ std::uint64_t settled(const abi::Reservation& slot) {
   return word;
 }
 
-// Changes the counts of the endpoint a handle names; false when its generation is gone.
-bool change(abi::EndpointRecord* records, std::uint64_t handle, std::int64_t requests,
-            std::int64_t tokens) {
-  abi::EndpointRecord& record = records[abi::handle_endpoint(handle)];
-  const std::uint32_t generation = abi::handle_generation(handle);
-  const bool known = change_count(record.inflight_requests, generation, requests);
-  if (tokens != 0) change_count(record.inflight_tokens, generation, tokens);
+// What a record puts on its endpoints. With a prefill endpoint the prompt is computed there, until
+// the first token; what it fills is held by the endpoint that decodes, until the end.
+struct Load {
+  std::uint64_t endpoint;
+  std::uint64_t prefill;  // 0: none, or done
+  std::int64_t uncached;  // 0 after the first token
+  std::int64_t prompt;
+};
+
+Load load_of(const abi::Reservation& slot, std::uint64_t state) {
+  const bool before_token = (flags_of(state) & abi::kReservationFirstToken) == 0;
+  const std::uint64_t tokens = slot.tokens.load(kRelaxed);
+  return {slot.endpoint.load(kRelaxed), before_token ? slot.prefill_endpoint.load(kRelaxed) : 0,
+          before_token ? static_cast<std::int64_t>(uncached_of(tokens)) : 0,
+          static_cast<std::int64_t>(tokens & 0xFFFFFFFF)};
+}
+
+// Adds (sign 1) or takes back (-1) what the endpoint that decodes carries; false when its
+// generation is gone.
+bool change_decode(abi::EndpointRecord* records, const Load& load, std::int64_t sign) {
+  abi::EndpointRecord& record = records[abi::handle_endpoint(load.endpoint)];
+  const std::uint32_t generation = abi::handle_generation(load.endpoint);
+  const bool known = change_count(record.inflight_requests, generation, sign);
+  if (load.prefill == 0 && load.uncached != 0)
+    change_count(record.inflight_tokens, generation, sign * load.uncached);
+  if (load.prompt != 0) change_count(record.inflight_prompts, generation, sign * load.prompt);
   return known;
+}
+
+// The same of the endpoint that prefills, if there is one.
+void change_prefill(abi::EndpointRecord* records, const Load& load, std::int64_t sign) {
+  if (load.prefill == 0) return;
+  abi::EndpointRecord& record = records[abi::handle_endpoint(load.prefill)];
+  const std::uint32_t generation = abi::handle_generation(load.prefill);
+  change_count(record.inflight_requests, generation, sign);
+  if (load.uncached != 0) change_count(record.inflight_tokens, generation, sign * load.uncached);
 }
 
 }  // namespace
@@ -96,14 +124,19 @@ bool Reservations::reserve(const NewReservation& reservation) {
         kRelaxed);
     slot.picked_tick.store(reservation.tick, kRelaxed);
     // Counts first: a release of this record, which needs it published, can then never come before.
-    change(records_, reservation.endpoint, 1, reservation.uncached_tokens);
-    if (reservation.prefill_endpoint != 0) change(records_, reservation.prefill_endpoint, 1, 0);
+    const Load load = load_of(slot, 0);
+    change_decode(records_, load, 1);
+    change_prefill(records_, load, 1);
     users_.add(reservation.uid);
     if (observer_ != nullptr) observer_->began(flight_of(slot), reservation);
     slot.state.store(state_word(abi::ReservationState::kHeld, 0, hash), std::memory_order_release);
     return true;
   }
   return false;
+}
+
+void Reservations::prefetch(Ticket ticket) const {
+  __builtin_prefetch(&slots_[hash_of(ticket) & mask_], 1);
 }
 
 abi::Reservation* Reservations::find(Ticket ticket, std::optional<std::uint32_t> uid,
@@ -157,15 +190,11 @@ bool Reservations::claim(abi::Reservation& slot, std::uint64_t* state) {
 bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint,
                            bool* stale, std::uint64_t now_ns, const FlightEnd& how) {
   if (!claim(slot, &state)) return false;
-  const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
-  const std::int64_t tokens = tokens_held ? uncached_of(slot.tokens.load(kRelaxed)) : 0;
-  const std::uint64_t held = slot.endpoint.load(kRelaxed);
-  const bool known = change(records_, held, -1, -tokens);
-  if (endpoint != nullptr) *endpoint = held;
+  const Load load = load_of(slot, state);
+  const bool known = change_decode(records_, load, -1);
+  change_prefill(records_, load, -1);
+  if (endpoint != nullptr) *endpoint = load.endpoint;
   if (stale != nullptr) *stale = !known;
-  if (const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed); prefill != 0) {
-    change(records_, prefill, -1, 0);
-  }
   users_.sub(uid_of(slot.owner.load(kRelaxed)));
   if (observer_ != nullptr) observer_->ended(flight_of(slot), now_ns, how);
   slot.state.store(0, std::memory_order_release);
@@ -183,10 +212,13 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid, std::u
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
   bool known = true;
   if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
-    const std::uint64_t endpoint = slot->endpoint.load(kRelaxed);
-    const std::int64_t tokens = uncached_of(slot->tokens.load(kRelaxed));
-    known = change_count(records_[abi::handle_endpoint(endpoint)].inflight_tokens,
-                         abi::handle_generation(endpoint), -tokens);
+    const Load load = load_of(*slot, state);
+    if (load.prefill != 0) {
+      change_prefill(records_, load, -1);
+    } else {
+      known = change_count(records_[abi::handle_endpoint(load.endpoint)].inflight_tokens,
+                           abi::handle_generation(load.endpoint), -load.uncached);
+    }
     if (observer_ != nullptr) observer_->first_token(flight_of(*slot), now_ns);
   }
   slot->state.store(state_word(abi::ReservationState::kHeld,
@@ -214,12 +246,11 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
   if (slot == nullptr) return absent(other_user);
   // Claimed while it moves, so that an end at the same time finds either the old or the new holder.
   if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
-  const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
-  const std::int64_t tokens = tokens_held ? uncached_of(slot->tokens.load(kRelaxed)) : 0;
-  const std::uint64_t held = slot->endpoint.load(kRelaxed);
-  const bool known = change(records_, held, -1, -tokens);
-  if (from != nullptr) *from = held;
-  change(records_, endpoint, 1, tokens);
+  Load load = load_of(*slot, state);
+  const bool known = change_decode(records_, load, -1);
+  if (from != nullptr) *from = load.endpoint;
+  load.endpoint = endpoint;
+  change_decode(records_, load, 1);
   slot->endpoint.store(endpoint, kRelaxed);
   if (observer_ != nullptr) observer_->moved(flight_of(*slot), endpoint, now_ns);
   slot->state.store(state, std::memory_order_release);
@@ -278,18 +309,15 @@ std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
     abi::Reservation& slot = slots_[at];
     const std::uint64_t state = slot.state.load(kRelaxed);
     if (state == 0) continue;
-    const std::uint64_t endpoint = slot.endpoint.load(kRelaxed);
-    const bool tokens_held = (flags_of(state) & abi::kReservationFirstToken) == 0;
-    const std::int64_t tokens = tokens_held ? uncached_of(slot.tokens.load(kRelaxed)) : 0;
-    const std::uint64_t prefill = slot.prefill_endpoint.load(kRelaxed);
+    const Load load = load_of(slot, state);
     const bool sound = state_of(state) == abi::ReservationState::kHeld &&
-                       abi::handle_endpoint(endpoint) < endpoint_ids &&
-                       abi::handle_endpoint(prefill) < endpoint_ids;
-    if (!sound || !change(records_, endpoint, 1, tokens)) {
+                       abi::handle_endpoint(load.endpoint) < endpoint_ids &&
+                       abi::handle_endpoint(load.prefill) < endpoint_ids;
+    if (!sound || !change_decode(records_, load, 1)) {
       slot.state.store(0, kRelaxed);
       continue;
     }
-    if (prefill != 0) change(records_, prefill, 1, 0);
+    change_prefill(records_, load, 1);
     users_.add(uid_of(slot.owner.load(kRelaxed)));
     if (observer_ != nullptr) tell_recovered(slot, flags_of(state));
     ++held;

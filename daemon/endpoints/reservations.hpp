@@ -54,6 +54,8 @@ class Reservations {
   // Takes a slot and adds the request and its uncached tokens to the endpoint. False: no slot free
   // among those a ticket may stand in, or the user has all it may take; nothing was added.
   bool reserve(const NewReservation& reservation);
+  // Fetches the slot that reserve() looks at first, which is in no cache: slots are drawn by hash.
+  void prefetch(Ticket ticket) const;
 
   // The first token came: the tokens are given back, the request stays. Applied once; again is
   // kApplied too, because a repeated first token is no fault.

@@ -16,6 +16,7 @@
 #include "daemon/config/load.hpp"
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/version.hpp"
+#include "daemon/net/file_watch.hpp"
 #include "daemon/prefix/horizons.hpp"
 #include "daemon/state/memory_limit.hpp"
 
@@ -27,6 +28,8 @@ using pickd::base::Result;
 
 constexpr int kExitFailure = 1;
 constexpr int kExitBadConfig = 2;
+constexpr std::uint64_t kQuietNs =
+    100'000'000;  // after a change of the files, before they are read
 
 struct Arguments {
   std::string config_path;
@@ -78,7 +81,25 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
   return loaded;
 }
 
-int serve(const pickd::config::Config& config, bool virtual_clock) {
+// The files that the configuration came from.
+std::vector<std::string> sources(const Arguments& arguments, const pickd::config::Loaded& loaded) {
+  std::vector<std::string> paths;
+  for (const auto& [key, place] : loaded.origins) {
+    if (place.source == nullptr || place.line == 0) continue;  // the environment's
+    if (std::find(paths.begin(), paths.end(), *place.source) == paths.end())
+      paths.push_back(*place.source);
+  }
+  if (!arguments.config_path.empty() &&
+      std::find(paths.begin(), paths.end(), arguments.config_path) == paths.end()) {
+    paths.push_back(arguments.config_path);
+  }
+  if (!loaded.config.scheduling.path.empty()) paths.push_back(loaded.config.scheduling.path);
+  return paths;
+}
+
+int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
+  const pickd::config::Config& config = loaded.config;
+  const bool virtual_clock = arguments.virtual_clock;
   pickd::base::start_log(config.log.level);
   raise_descriptor_limit();
   // Blocked before any thread starts, so that only the descriptor sees them.
@@ -86,6 +107,7 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);  // a write to a client that is gone is an error, not our end
   const pickd::base::Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -94,16 +116,29 @@ int serve(const pickd::config::Config& config, bool virtual_clock) {
   auto server = pickd::control::ControlServer::create(config, virtual_clock);
   if (!server) return complain(server.error(), kExitFailure);
   pickd::control::ControlServer& control = **server;
+  const auto reload = [&] {
+    auto next = load(arguments);
+    control.reconfigure(next ? Result<pickd::config::Config>(std::move(next->config))
+                             : Result<pickd::config::Config>(next.error()));
+  };
   auto watched =
       control.reactor().watch(signal_fd.get(), pickd::net::kReadable, [&](std::uint32_t) {
         signalfd_siginfo info{};
         if (::read(signal_fd.get(), &info, sizeof info) != sizeof info) return;
+        if (info.ssi_signo == SIGHUP) return reload();
         spdlog::info("stopping on signal {}", info.ssi_signo);
         control.stop();
       });
   if (!watched) return complain(watched.error(), kExitFailure);
+  std::unique_ptr<pickd::net::FileWatch> files;
+  if (const auto paths = sources(arguments, loaded); !paths.empty()) {
+    auto watch = pickd::net::FileWatch::create(control.reactor(), paths, kQuietNs, reload);
+    // Not worth refusing to serve for: SIGHUP still works.
+    if (!watch) spdlog::warn("configuration: {}; changes need SIGHUP", watch.error().text);
+    if (watch) files = std::move(*watch);
+  }
   spdlog::info("pickd {}: profile {}, {} endpoints, {} MiB of state, blocks of {} tokens",
-               pickd::control::kVersion, control.room().profile().name(),
+               pickd::control::kVersion, control.room().schedule().name(),
                control.room().endpoint_table().count(), control.room().segment().bytes() >> 20,
                config.state.block_tokens);
   // Fixed at the start: neither more endpoints nor longer prompts take more memory than this.
@@ -165,5 +200,5 @@ int main(int argc, char** argv) {
                 arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str());
     return 0;
   }
-  return serve(loaded->config, arguments.virtual_clock);
+  return serve(arguments, *loaded);
 }

@@ -7,6 +7,11 @@ namespace pickd::pick {
 // One file each, in policies/.
 config::SchedulingConfig make_round_robin_policy();
 config::SchedulingConfig make_least_request_policy();
+config::SchedulingConfig make_epp_affinity_policy();
+config::SchedulingConfig make_sglang_cache_aware_policy();
+config::SchedulingConfig make_dynamo_cost_policy();
+config::SchedulingConfig make_lmetric_policy();
+config::SchedulingConfig make_chwbl_policy();
 
 namespace {
 
@@ -38,6 +43,15 @@ const BuiltinProfile kProfiles[] = {
     {"least-predicted-cost", "fewest seconds by learned rates", make_least_predicted_cost},
     {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3",
      make_epp_default},
+    {"epp-affinity",
+     "the Endpoint Picker's newer one: whoever holds most of the prompt, then least tokens ahead",
+     make_epp_affinity_policy},
+    {"sglang-cache-aware", "SGLang's: longest match while loads are even, else fewest requests",
+     make_sglang_cache_aware_policy},
+    {"dynamo-cost", "Dynamo's: fewest blocks to prefill and to decode", make_dynamo_cost_policy},
+    {"lmetric", "uncached tokens times requests in flight", make_lmetric_policy},
+    {"chwbl", "KubeAI's: consistent hashing of the prompt's beginning, with bounded loads",
+     make_chwbl_policy},
     {"round-robin", "whoever was picked longest ago", make_round_robin_policy},
     {"least-request", "fewest requests of ours in flight", make_least_request_policy},
 };

@@ -2,6 +2,26 @@
 
 namespace pickd::pick {
 
+const char* column_name(Column column) {
+  switch (column) {
+    case Column::kMatchBlocks: return "match blocks";
+    case Column::kUncachedTokens: return "uncached tokens";
+    case Column::kInflightRequests: return "in-flight requests";
+    case Column::kInflightTokens: return "in-flight tokens";
+    case Column::kInflightPrompts: return "in-flight prompt tokens";
+    case Column::kWaiting: return "waiting";
+    case Column::kRunning: return "running";
+    case Column::kKvUse: return "KV use";
+    case Column::kAdapter: return "adapter";
+    case Column::kSession: return "session";
+    case Column::kPredictedTtft: return "predicted time to the first token";
+    case Column::kPredictedItl: return "predicted time between tokens";
+    case Column::kCost: return "predicted cost";
+    case Column::kCount: break;
+  }
+  return "";
+}
+
 void Candidates::compact(ColumnSet produced) {
   Arrays& arrays = *arrays_;
   std::size_t kept = 0;

@@ -23,6 +23,7 @@ enum class Column : std::uint32_t {
   kUncachedTokens,    // prompt tokens it would have to prefill
   kInflightRequests,  // own reservations there, and requests of others as told
   kInflightTokens,    // uncached tokens of own reservations without a first token
+  kInflightPrompts,   // prompt tokens of own reservations, cached ones too
   kWaiting,           // requests queued in the engine, as told
   kRunning,           // requests running in the engine, as told
   kKvUse,             // share of the engine's KV cache in use, 0..1, as told
@@ -37,6 +38,11 @@ inline constexpr std::size_t kColumns = static_cast<std::size_t>(Column::kCount)
 
 using ColumnSet = std::uint32_t;  // bit i: Column i
 constexpr ColumnSet column_bit(Column column) { return 1U << static_cast<std::uint32_t>(column); }
+template <typename... Columns>
+constexpr ColumnSet columns_of(Columns... columns) {
+  return (ColumnSet{0} | ... | column_bit(columns));
+}
+const char* column_name(Column column);  // for documents and explanations
 
 inline constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 

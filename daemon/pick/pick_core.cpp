@@ -39,69 +39,159 @@ void remember_adapter(abi::EndpointRecord& record, std::uint32_t hash) {
   }
 }
 
+// What a request puts on an endpoint until its first token.
+std::uint32_t loaded_tokens(const SourceSettings& settings, const PickRequest& request,
+                            std::uint32_t uncached_tokens) {
+  if (settings.output_ratio == 0) return uncached_tokens;
+  double output = request.expected_output_tokens != 0
+                      ? static_cast<double>(request.expected_output_tokens)
+                      : settings.output_ratio * static_cast<double>(request.prompt_tokens);
+  if (settings.output_tokens_max != 0)
+    output = std::min(output, static_cast<double>(settings.output_tokens_max));
+  return static_cast<std::uint32_t>(
+      std::min(static_cast<double>(uncached_tokens) + output, static_cast<double>(UINT32_MAX)));
+}
+
 }  // namespace
 
-PickCore::PickCore(const Parts& parts, const Profile& profile)
+struct PickCore::Run {
+  const PickRequest& request;
+  const endpoints::Topology& topology;
+  std::uint64_t tick;
+  PickScratch& scratch;
+  state::Counters& counters;
+  const latency::Coefficients* coefficients;          // the newest; nullptr: nothing is predicted
+  bool least_bad = false;                             // nobody was ready: these are suspect
+  const endpoints::TopologyEndpoint* peer = nullptr;  // see PickContext
+
+  Candidates& candidates() const { return scratch.candidates; }
+  PickContext context() const {
+    return {request, topology, scratch.candidates, tick, scratch.random, peer};
+  }
+};
+
+PickCore::PickCore(const Parts& parts, std::unique_ptr<const Schedule> schedule)
     : parts_(parts),
-      profile_(&profile),
+      schedules_(std::move(schedule)),
       sessions_(parts.session_secret),
       sources_{parts.records,      parts.table,      &sessions_,
-               parts.block_tokens, parts.blocks_min, profile.session_ttl_ms() / kTickMs,
-               parts.flights} {}
+               parts.block_tokens, parts.blocks_min, parts.flights} {}
+
+// Announced until this thread's next pick, so that what a result points to lives while it is
+// remembered. An idle thread keeps one old schedule alive, no more.
+const Schedule& PickCore::schedule_of(PickScratch& scratch) {
+  const Schedule& schedule = scratch.schedule == nullptr
+                                 ? schedules_.acquire(scratch.reader)
+                                 : schedules_.renew(scratch.reader, *scratch.schedule);
+  scratch.schedule = &schedule;
+  return schedule;
+}
+
+// Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a
+// share of.
+PickRequest PickCore::bounded(const PickRequest& asked, const Schedule& schedule) const {
+  PickRequest request = asked;
+  std::size_t blocks_max = parts_.blocks_max;
+  if (const std::uint64_t tokens = schedule.sources().prefix_tokens_max; tokens != 0)
+    blocks_max =
+        std::min<std::size_t>(blocks_max, std::max<std::uint64_t>(1, tokens / parts_.block_tokens));
+  if (request.keys.size() > blocks_max) request.keys = request.keys.first(blocks_max);
+  return request;
+}
 
 void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topology,
                     std::uint64_t tick, PickScratch& scratch, state::Counters& counters,
                     PickResult& result) {
-  // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a
-  // share of.
-  PickRequest request = asked;
-  if (request.keys.size() > parts_.blocks_max) request.keys = request.keys.first(parts_.blocks_max);
+  const Schedule& schedule = schedule_of(scratch);
+  PickRequest request = bounded(asked, schedule);
   result.count = 0;
   result.reserved = false;
+  result.has_prefill = false;
+  result.profile = nullptr;
+  result.prefill_profile = nullptr;
   result.reason = abi::Reason::kNone;
   result.predicted_ttft_ms = kUnknown;
   result.predicted_itl_ms = kUnknown;
-  Candidates& candidates = scratch.candidates;
+  Run run{request,
+          topology,
+          tick,
+          scratch,
+          counters,
+          parts_.flights == nullptr ? nullptr : &parts_.flights->coefficients(scratch.reader)};
+  const auto refuse = [&](int status, abi::Counter counter) {
+    result.status = status;
+    counters.add(counter);
+    counters.add(abi::Counter::picks_refused);
+  };
+
   const Gathered gathered =
-      gather_candidates(request, topology, parts_.records, scratch.subset, candidates);
+      gather_candidates(request, topology, parts_.records, scratch.subset, scratch.candidates);
+  run.least_bad = gathered.least_bad;
   result.status = gathered.status;
   if (gathered.status != 0) {
-    counters.add(gathered.status == -ENOENT ? abi::Counter::picks_unknown_model
-                                            : abi::Counter::picks_no_endpoint);
-    counters.add(abi::Counter::picks_refused);
-    return;
+    return refuse(gathered.status, gathered.status == -ENOENT ? abi::Counter::picks_unknown_model
+                                                              : abi::Counter::picks_no_endpoint);
   }
-  const PickContext context{request, topology, candidates, tick, scratch.random};
-  const latency::Coefficients* coefficients =
-      parts_.flights == nullptr ? nullptr : &parts_.flights->coefficients(scratch.reader);
-  const ColumnSet early = profile_->filter_columns();
-  if (!profile_->filters().empty()) {
-    produce(early, sources_, request, tick, coefficients, scratch.match, candidates);
-    apply_filters(context, candidates, early);
-    if (candidates.count == 0) {
-      result.status = -EBUSY;
-      counters.add(abi::Counter::picks_shed);
-      counters.add(abi::Counter::picks_refused);
-      return;
-    }
+  const Profile* profile = schedule.primary(request);
+  if (profile == nullptr) return refuse(-EINVAL, abi::Counter::picks_no_profile);
+  if (const std::string& header = profile->session_header();
+      request.session.empty() && !header.empty()) {
+    if (const std::string_view* session = request.attribute(header)) request.session = *session;
   }
-  const ColumnSet late = (profile_->columns() | kColumnsAlways) & ~early;
-  produce(late, sources_, request, tick, coefficients, scratch.match, candidates);
-  sum_scores(context, candidates, counters);
-
+  if (request.priority < 0 && saturated(run, schedule))
+    return refuse(-EBUSY, abi::Counter::picks_shed_priority);
   Ranking ranking;
-  const auto wanted = std::clamp<std::uint32_t>(request.endpoints_max, 1, abi::kResultEndpointsMax);
-  profile_->picker().rank(context, {candidates.sums(), candidates.count}, wanted, ranking);
-  fill_result(context, ranking, gathered.least_bad, result);
-  if (!request.dry_run) reserve(context, ranking.order[0], coefficients, counters, result);
+  if (!rank(run, *profile, ranking)) return refuse(-EBUSY, abi::Counter::picks_shed);
+  result.profile = profile;
+  fill_result(run, ranking, result);
+  // What is known of the winner, while the candidates are those of its profile.
+  PickFacts facts;
+  const bool predicts = run.coefficients != nullptr && !request.dry_run;
+  if (predicts) {
+    facts = facts_of(*parts_.flights, *run.coefficients, request, parts_.block_tokens,
+                     scratch.candidates, ranking.order[0]);
+    result.predicted_ttft_ms = static_cast<float>(facts.predicted.ttft_s * 1000);
+    result.predicted_itl_ms = static_cast<float>(facts.predicted.itl_s * 1000);
+  }
+  pick_prefill(run, schedule, result);
+  if (!request.dry_run) reserve(run, schedule, predicts ? &facts : nullptr, result);
   counters.add(abi::Counter::picks);
   counters.add(abi::Counter::prompt_blocks, request.keys.size());
   counters.add(abi::Counter::match_blocks, result.endpoints[0].match_blocks);
 }
 
-void PickCore::apply_filters(const PickContext& context, Candidates& candidates,
-                             ColumnSet produced) const {
-  for (const Filter* filter : profile_->filters()) {
+bool PickCore::saturated(const Run& run, const Schedule& schedule) const {
+  produce(schedule.detector_columns(), sources_, run.request, run.tick, run.coefficients, 0,
+          run.scratch.match, run.candidates());
+  return schedule.detector().saturation(run.candidates()) >= 1.0;
+}
+
+// False: the filters left nobody.
+bool PickCore::rank(const Run& run, const Profile& profile, Ranking& ranking) const {
+  Candidates& candidates = run.candidates();
+  const std::uint64_t session_ttl_ticks = profile.session_ttl_ms() / kTickMs;
+  const auto fill = [&](ColumnSet columns) {
+    produce(columns, sources_, run.request, run.tick, run.coefficients, session_ttl_ticks,
+            run.scratch.match, candidates);
+  };
+  const ColumnSet early = profile.filter_columns();
+  if (!profile.filters().empty()) {
+    fill(early);
+    apply_filters(run, profile, early);
+    if (candidates.count == 0) return false;
+  }
+  fill((profile.columns() | kColumnsAlways) & ~early);
+  sum_scores(run, profile);
+  const auto wanted =
+      std::clamp<std::uint32_t>(run.request.endpoints_max, 1, abi::kResultEndpointsMax);
+  profile.picker().rank(run.context(), {candidates.sums(), candidates.count}, wanted, ranking);
+  return true;
+}
+
+void PickCore::apply_filters(const Run& run, const Profile& profile, ColumnSet produced) const {
+  Candidates& candidates = run.candidates();
+  const PickContext context = run.context();
+  for (const Filter* filter : profile.filters()) {
     if (candidates.count == 0) return;
     std::fill_n(candidates.keep(), candidates.count, std::uint8_t{1});
     filter->filter(context, {candidates.keep(), candidates.count});
@@ -109,15 +199,16 @@ void PickCore::apply_filters(const PickContext& context, Candidates& candidates,
   }
 }
 
-void PickCore::sum_scores(const PickContext& context, Candidates& candidates,
-                          state::Counters& counters) const {
+void PickCore::sum_scores(const Run& run, const Profile& profile) const {
+  Candidates& candidates = run.candidates();
+  const PickContext context = run.context();
   double* sums = candidates.sums();
   float* scores = candidates.scores();
   std::fill_n(sums, candidates.count, 0.0);
-  for (const Profile::WeightedScorer& use : profile_->scorers()) {
+  for (const Profile::WeightedScorer& use : profile.scorers()) {
     std::fill_n(scores, candidates.count, kNoScore);
     if (!use.scorer->score(context, {scores, candidates.count})) {
-      counters.add(abi::Counter::plugin_failures);
+      run.counters.add(abi::Counter::plugin_failures);
       continue;
     }
     // One NaN and the scorer is left out of this pick as a whole: half a scorer would bias the
@@ -125,7 +216,7 @@ void PickCore::sum_scores(const PickContext& context, Candidates& candidates,
     bool sound = true;
     for (std::size_t at = 0; at < candidates.count; ++at) sound &= !std::isnan(scores[at]);
     if (!sound) {
-      counters.add(abi::Counter::plugin_failures);
+      run.counters.add(abi::Counter::plugin_failures);
       continue;
     }
     for (std::size_t at = 0; at < candidates.count; ++at) {
@@ -135,27 +226,29 @@ void PickCore::sum_scores(const PickContext& context, Candidates& candidates,
   }
 }
 
-void PickCore::fill_result(const PickContext& context, const Ranking& ranking, bool least_bad,
-                           PickResult& result) const {
-  const Candidates& candidates = context.candidates;
+PickedEndpoint PickCore::picked_at(const Run& run, std::size_t at) const {
+  const Candidates& candidates = run.scratch.candidates;
+  PickedEndpoint picked;
+  picked.endpoint = candidates.endpoints()[at];
+  picked.generation = abi::LifeWord{candidates.lives()[at]}.generation();
+  picked.stamp_floor = abi::LifeWord{candidates.lives()[at]}.floor();
+  picked.match_blocks = candidates.match_blocks()[at];
+  picked.match_tokens = match_tokens_of(run.request, picked.match_blocks, parts_.block_tokens);
+  picked.score = static_cast<float>(candidates.sums()[at]);
+  return picked;
+}
+
+void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& result) const {
+  const Candidates& candidates = run.scratch.candidates;
   result.count = ranking.count;
-  for (std::uint32_t place = 0; place < ranking.count; ++place) {
-    const std::size_t at = ranking.order[place];
-    PickedEndpoint& picked = result.endpoints[place];
-    picked.endpoint = candidates.endpoints()[at];
-    picked.generation = abi::LifeWord{candidates.lives()[at]}.generation();
-    picked.stamp_floor = abi::LifeWord{candidates.lives()[at]}.floor();
-    picked.match_blocks = candidates.match_blocks()[at];
-    picked.match_tokens =
-        match_tokens_of(context.request, picked.match_blocks, parts_.block_tokens);
-    picked.score = static_cast<float>(candidates.sums()[at]);
-  }
+  for (std::uint32_t place = 0; place < ranking.count; ++place)
+    result.endpoints[place] = picked_at(run, ranking.order[place]);
   const auto matches = candidates.match_blocks();
   const std::uint32_t longest = *std::max_element(matches.begin(), matches.end());
   const std::size_t winner = ranking.order[0];
-  const bool session =
-      profile_->session_ttl_ms() != 0 && candidates.column(Column::kSession)[winner] == 1.0F;
-  if (least_bad) {
+  const bool session = (result.profile->columns() & column_bit(Column::kSession)) != 0 &&
+                       candidates.column(Column::kSession)[winner] == 1.0F;
+  if (run.least_bad) {
     result.reason = abi::Reason::kFallback;
   } else if (candidates.count == 1) {
     result.reason = abi::Reason::kOnly;
@@ -171,49 +264,86 @@ void PickCore::fill_result(const PickContext& context, const Ranking& ranking, b
   }
 }
 
-void PickCore::reserve(const PickContext& context, std::size_t winner_at,
-                       const latency::Coefficients* coefficients, state::Counters& counters,
-                       PickResult& result) {
-  const PickRequest& request = context.request;
+// A second pick for the same request, over all candidates again. Nobody for it means that the
+// decode endpoint does both.
+void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickResult& result) const {
+  const PickedEndpoint& decode = result.endpoints[0];
+  const Profile* profile =
+      schedule.prefill(run.request, run.request.prompt_tokens - decode.match_tokens);
+  if (profile == nullptr) return;
+  Run second = run;
+  second.peer = decode.endpoint;
+  PickScratch& scratch = run.scratch;
+  gather_candidates(run.request, run.topology, parts_.records, scratch.subset, scratch.candidates);
+  Ranking ranking;
+  if (scratch.candidates.count == 0 || !rank(second, *profile, ranking)) return;
+  result.prefill = picked_at(second, ranking.order[0]);
+  if (result.prefill.endpoint == decode.endpoint) return;
+  result.has_prefill = true;
+  result.prefill_profile = profile;
+  // Both have to fit where a result has room for so many.
+  result.count = std::min(result.count, static_cast<std::uint32_t>(abi::kResultEndpointsMax) - 1);
+  run.counters.add(abi::Counter::picks_split);
+}
+
+void PickCore::reserve(const Run& run, const Schedule& schedule, const PickFacts* facts,
+                       PickResult& result) const {
+  const PickRequest& request = run.request;
   const PickedEndpoint& winner = result.endpoints[0];
+  const PickedEndpoint& prefills = result.has_prefill ? result.prefill : winner;
   endpoints::NewReservation reservation;
   reservation.ticket = request.ticket;
   reservation.endpoint = abi::endpoint_handle(winner.endpoint->id, winner.generation);
-  reservation.uncached_tokens = request.prompt_tokens - winner.match_tokens;
+  if (result.has_prefill) {
+    reservation.prefill_endpoint = abi::endpoint_handle(prefills.endpoint->id, prefills.generation);
+  }
+  reservation.uncached_tokens =
+      loaded_tokens(schedule.sources(), request, request.prompt_tokens - prefills.match_tokens);
   reservation.prompt_tokens = request.prompt_tokens;
   reservation.expected_output_tokens = request.expected_output_tokens;
   reservation.uid = request.uid;
-  reservation.tick = context.tick;
+  reservation.tick = run.tick;
   reservation.now_ns = request.now_ns;
-  PickFacts facts;
-  if (coefficients != nullptr) {
-    facts = facts_of(*parts_.flights, *coefficients, request, parts_.block_tokens,
-                     context.candidates, winner_at);
-    reservation.facts = &facts;
-    result.predicted_ttft_ms = static_cast<float>(facts.predicted.ttft_s * 1000);
-    result.predicted_itl_ms = static_cast<float>(facts.predicted.itl_s * 1000);
-  }
+  reservation.facts = facts;
   result.reserved = parts_.reservations->reserve(reservation);
-  if (!result.reserved) counters.add(abi::Counter::reservations_full);
+  if (!result.reserved) run.counters.add(abi::Counter::reservations_full);
+}
+
+void PickCore::stamp(std::span<const std::uint64_t> keys, const PickedEndpoint& picked,
+                     std::uint64_t tick, state::Counters& counters) const {
+  const auto now = static_cast<std::uint32_t>(tick) & abi::kStampMask;
+  const prefix::StampOutcome outcome = parts_.table->stamp(
+      keys, picked.endpoint->id, stamp_for(tick, picked.stamp_floor), abi::Tier::kAssumed, now);
+  counters.add(abi::Counter::stamped_blocks, outcome.inserted + outcome.touched);
+  counters.add(abi::Counter::replaced_words, outcome.replaced);
+  counters.add(abi::Counter::hot_markers, outcome.hot_markers);
 }
 
 void PickCore::remember(const PickRequest& request, const PickResult& result, std::uint64_t tick,
                         state::Counters& counters) {
-  if (result.status != 0 || request.dry_run) return;
+  if (result.status != 0 || request.dry_run || result.profile == nullptr) return;
+  const Profile& profile = *result.profile;
   const PickedEndpoint& winner = result.endpoints[0];
   const std::uint32_t id = winner.endpoint->id;
   auto keys = request.keys;
   if (keys.size() > parts_.blocks_max) keys = keys.first(parts_.blocks_max);
   if (!keys.empty()) {
-    const auto now = static_cast<std::uint32_t>(tick) & abi::kStampMask;
-    const prefix::StampOutcome outcome = parts_.table->stamp(
-        keys, id, stamp_for(tick, winner.stamp_floor), abi::Tier::kAssumed, now);
-    counters.add(abi::Counter::stamped_blocks, outcome.inserted + outcome.touched);
-    counters.add(abi::Counter::replaced_words, outcome.replaced);
-    counters.add(abi::Counter::hot_markers, outcome.hot_markers);
+    stamp(keys, winner, tick, counters);
+    if (result.has_prefill) stamp(keys, result.prefill, tick, counters);
   }
-  if (profile_->session_ttl_ms() != 0 && !request.session.empty()) {
-    sessions_.remember(request.session, id, winner.generation, tick);
+  for (PickMemory* memory : profile.memories())
+    memory->remember(request, winner.endpoint->id, winner.match_blocks);
+  if (result.has_prefill) {
+    for (PickMemory* memory : result.prefill_profile->memories())
+      memory->remember(request, result.prefill.endpoint->id, result.prefill.match_blocks);
+  }
+  if (profile.session_ttl_ms() != 0) {
+    std::string_view session = request.session;
+    const std::string& header = profile.session_header();
+    if (session.empty() && !header.empty()) {
+      if (const std::string_view* found = request.attribute(header)) session = *found;
+    }
+    if (!session.empty()) sessions_.remember(session, id, winner.generation, tick);
   }
   if (!request.adapter.empty()) {
     abi::EndpointRecord& record = parts_.records[id];

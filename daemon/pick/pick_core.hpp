@@ -7,11 +7,12 @@
 #include <bitset>
 #include <memory>
 
+#include "daemon/base/published.hpp"
 #include "daemon/endpoints/reservations.hpp"
 #include "daemon/endpoints/topology.hpp"
 #include "daemon/pick/producers.hpp"
-#include "daemon/pick/profile.hpp"
 #include "daemon/pick/result.hpp"
+#include "daemon/pick/schedule.hpp"
 #include "daemon/pick/session_table.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 #include "daemon/state/counters.hpp"
@@ -20,6 +21,7 @@ namespace pickd::pick {
 
 // What a worker needs to pick; reused for every pick.
 struct PickScratch {
+  // `reader_slot`: a number below kThreadsCountedMax that no other thread picks with.
   explicit PickScratch(std::uint64_t random_seed, std::uint32_t reader_slot = 0)
       : random(random_seed), reader(reader_slot) {}
 
@@ -27,7 +29,8 @@ struct PickScratch {
   std::bitset<abi::kEndpointIdsMax> subset;
   prefix::MatchScratch match;
   base::Random random;
-  std::uint32_t reader;  // the worker's slot in what is published to workers
+  std::uint32_t reader;                // the thread's slot in what is published to workers
+  const Schedule* schedule = nullptr;  // in use since the last pick, announced in the core
 };
 
 class PickCore {
@@ -43,32 +46,44 @@ class PickCore {
     Flights* flights = nullptr;  // nullptr: nothing is predicted and nothing learned
   };
 
-  // `profile` outlives the core.
-  PickCore(const Parts& parts, const Profile& profile);
+  PickCore(const Parts& parts, std::unique_ptr<const Schedule> schedule);
 
   // Decides and reserves. `tick` was read before the call: what a reset does meanwhile lies above
-  // it. Result pointers live as long as `topology`.
+  // it. Result pointers live as long as `topology`, and those to profiles until the next pick with
+  // this scratch.
   void pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
             PickScratch& scratch, state::Counters& counters, PickResult& result);
 
-  // After the answer is out: stamps the winner's blocks, remembers the session and the adapter.
+  // After the answer is out: stamps the blocks of who was picked, remembers session and adapter.
   void remember(const PickRequest& request, const PickResult& result, std::uint64_t tick,
                 state::Counters& counters);
 
-  const Profile& profile() const { return *profile_; }
+  // Picks that begin after this go by `schedule`; those under way end by the one they began with.
+  // One thread only, this and the next.
+  void set_schedule(std::unique_ptr<const Schedule> schedule) {
+    schedules_.publish(std::move(schedule));
+  }
+  const Schedule& schedule() const { return schedules_.current(); }
 
  private:
-  void apply_filters(const PickContext& context, Candidates& candidates, ColumnSet produced) const;
-  void sum_scores(const PickContext& context, Candidates& candidates,
-                  state::Counters& counters) const;
-  void fill_result(const PickContext& context, const Ranking& ranking, bool least_bad,
-                   PickResult& result) const;
-  void reserve(const PickContext& context, std::size_t winner,
-               const latency::Coefficients* coefficients, state::Counters& counters,
-               PickResult& result);
+  struct Run;  // one profile over the candidates of one request
+
+  const Schedule& schedule_of(PickScratch& scratch);
+  PickRequest bounded(const PickRequest& asked, const Schedule& schedule) const;
+  bool saturated(const Run& run, const Schedule& schedule) const;
+  bool rank(const Run& run, const Profile& profile, Ranking& ranking) const;
+  void apply_filters(const Run& run, const Profile& profile, ColumnSet produced) const;
+  void sum_scores(const Run& run, const Profile& profile) const;
+  PickedEndpoint picked_at(const Run& run, std::size_t at) const;
+  void fill_result(const Run& run, const Ranking& ranking, PickResult& result) const;
+  void pick_prefill(const Run& run, const Schedule& schedule, PickResult& result) const;
+  void reserve(const Run& run, const Schedule& schedule, const PickFacts* facts,
+               PickResult& result) const;
+  void stamp(std::span<const std::uint64_t> keys, const PickedEndpoint& picked, std::uint64_t tick,
+             state::Counters& counters) const;
 
   Parts parts_;
-  const Profile* profile_;
+  base::Published<Schedule, abi::kThreadsCountedMax> schedules_;
   SessionTable sessions_;
   ProducerSources sources_;
 };

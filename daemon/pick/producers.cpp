@@ -15,6 +15,7 @@ struct Inputs {
   const PickRequest& request;
   std::uint64_t tick;
   const latency::Coefficients* coefficients;
+  std::uint64_t session_ttl_ticks;
   prefix::MatchScratch& scratch;
   Candidates& candidates;
 
@@ -151,7 +152,7 @@ void produce_session(const Inputs& in) {
   std::fill(values.begin(), values.end(), 0.0F);
   if (in.request.session.empty()) return;
   const std::uint32_t endpoint = in.sources.sessions->find(
-      in.request.session, in.tick, in.sources.session_ttl_ticks, [&in](std::uint32_t id) {
+      in.request.session, in.tick, in.session_ttl_ticks, [&in](std::uint32_t id) {
         return abi::LifeWord{in.sources.records[id].life.load(std::memory_order_relaxed)}
             .generation();
       });
@@ -183,6 +184,10 @@ const Producer kProducers[] = {
      [](const Inputs& in) {
        produce_count(in, Column::kInflightTokens, &abi::EndpointRecord::inflight_tokens);
      }},
+    {column_bit(Column::kInflightPrompts),
+     [](const Inputs& in) {
+       produce_count(in, Column::kInflightPrompts, &abi::EndpointRecord::inflight_prompts);
+     }},
     {column_bit(Column::kWaiting),
      [](const Inputs& in) {
        produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F,
@@ -206,8 +211,9 @@ const Producer kProducers[] = {
 
 void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
              std::uint64_t tick, const latency::Coefficients* coefficients,
-             prefix::MatchScratch& scratch, Candidates& candidates) {
-  const Inputs in{sources, request, tick, coefficients, scratch, candidates};
+             std::uint64_t session_ttl_ticks, prefix::MatchScratch& scratch,
+             Candidates& candidates) {
+  const Inputs in{sources, request, tick, coefficients, session_ttl_ticks, scratch, candidates};
   // What is predicted depends on what is cached.
   if ((wanted & kPredictionColumns) != 0) wanted |= column_bit(Column::kUncachedTokens);
   for (const Producer& producer : kProducers) {

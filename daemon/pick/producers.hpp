@@ -20,8 +20,7 @@ struct ProducerSources {
   const prefix::PrefixTable* table;
   const SessionTable* sessions;
   std::uint32_t block_tokens;
-  std::uint32_t blocks_min;  // a shorter match counts as none
-  std::uint64_t session_ttl_ticks;
+  std::uint32_t blocks_min;          // a shorter match counts as none
   const Flights* flights = nullptr;  // nullptr: nothing is predicted
 };
 
@@ -29,7 +28,8 @@ struct ProducerSources {
 // nothing is predicted.
 void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
              std::uint64_t tick, const latency::Coefficients* coefficients,
-             prefix::MatchScratch& scratch, Candidates& candidates);
+             std::uint64_t session_ttl_ticks, prefix::MatchScratch& scratch,
+             Candidates& candidates);
 
 // Tokens that `match_blocks` leading blocks of this prompt stand for.
 std::uint32_t match_tokens_of(const PickRequest& request, std::uint32_t match_blocks,

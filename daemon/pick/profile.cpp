@@ -2,81 +2,63 @@
 
 #include <algorithm>
 
-#include "daemon/config/parameters.hpp"
+#include "daemon/pick/parameters.hpp"
 #include "daemon/pick/session_ttl.hpp"
 
 namespace pickd::pick {
 
-namespace {
-
-std::vector<std::string> known_types() {
-  std::vector<std::string> types;
-  for (const PluginInfo& info : plugin_infos()) types.emplace_back(info.type);
-  return types;
-}
-
-const config::PluginConfig* find_config(const std::vector<config::PluginConfig>& plugins,
-                                        const std::string& name) {
-  const auto at =
-      std::find_if(plugins.begin(), plugins.end(),
-                   [&name](const config::PluginConfig& plugin) { return plugin.name == name; });
-  return at == plugins.end() ? nullptr : &*at;
-}
-
-}  // namespace
-
-void Profile::use(const PluginInfo& info, Plugin& plugin, double weight) {
-  columns_ |= info.columns;
-  switch (info.kind) {
-    case PluginKind::kFilter:
-      filters_.push_back(&dynamic_cast<const Filter&>(plugin));
-      filter_columns_ |= info.columns;
-      break;
-    case PluginKind::kScorer:
-      scorers_.push_back({&dynamic_cast<const Scorer&>(plugin), weight});
-      break;
-    case PluginKind::kPicker: picker_ = &dynamic_cast<Picker&>(plugin); break;
+void Profile::use(const PluginInstance& instance, double weight) {
+  Plugin& plugin = *instance.plugin;
+  plugins_.push_back(instance.plugin);
+  const ColumnSet columns = plugin.columns(instance.info->columns);
+  columns_ |= columns;
+  if (const auto* filter = dynamic_cast<const Filter*>(&plugin);
+      filter != nullptr && filter->filters()) {
+    filters_.push_back(filter);
+    filter_columns_ |= columns;
+  }
+  if (const auto* scorer = dynamic_cast<const Scorer*>(&plugin); scorer != nullptr) {
+    scorers_.push_back({scorer, weight});
+  }
+  if (auto* picker = dynamic_cast<Picker*>(&plugin); picker != nullptr) picker_ = picker;
+  if (auto* memory = dynamic_cast<PickMemory*>(&plugin); memory != nullptr) {
+    if (std::find(memories_.begin(), memories_.end(), memory) == memories_.end())
+      memories_.push_back(memory);
   }
   if (const auto* session = dynamic_cast<const SessionTtl*>(&plugin); session != nullptr) {
     session_ttl_ms_ = std::max(session_ttl_ms_, session->session_ttl_ms());
+    if (session_header_.empty()) session_header_ = session->session_header();
   }
 }
 
 std::unique_ptr<const Profile> Profile::make(const config::ProfileConfig& profile,
-                                             const std::vector<config::PluginConfig>& plugins,
+                                             const PluginInstances& instances,
                                              config::Errors& errors) {
   const std::size_t errors_before = errors.count();
   std::unique_ptr<Profile> made(new Profile());
   made->name_ = profile.name;
   for (const config::PluginUse& use : profile.plugins) {
-    const config::PluginConfig* plugin_config = find_config(plugins, use.plugin_ref);
-    if (plugin_config == nullptr) {
+    const auto at = instances.find(use.plugin_ref);
+    if (at == instances.end()) continue;
+    const PluginInfo& info = *at->second.info;
+    if (!stands_in_profiles(info.kind)) {
+      if (profile.implied) continue;
       errors.add(use.place, "pluginRef",
-                 "there is no plugin named " + config::shown(use.plugin_ref));
+                 config::shown(use.plugin_ref) + " is a " + kind_name(info.kind) +
+                     ": it works by standing under `plugins`; remove it from the profile");
       continue;
     }
-    const PluginInfo* info = find_plugin(plugin_config->type);
-    if (info == nullptr) {
-      errors.add(plugin_config->place, "type",
-                 "pickd has no plugin " + config::shown(plugin_config->type) +
-                     config::suggestion(plugin_config->type, known_types()));
-      continue;
-    }
-    if (info->kind == PluginKind::kPicker && made->picker_ != nullptr) {
+    if (info.kind == PluginKind::kPicker && made->picker_ != nullptr) {
       errors.add(use.place, "pluginRef", "a profile has one picker, this is a second");
       continue;
     }
-    config::ParameterReader parameters(*plugin_config, errors);
-    made->plugins_.push_back(info->make(parameters));
-    parameters.finish();
-    made->use(*info, *made->plugins_.back(), use.weight.value_or(1.0));
+    made->use(at->second, use.weight.value_or(1.0));
   }
   if (made->picker_ == nullptr) {  // as in the Endpoint Picker: the default picker is added
     const config::PluginConfig fallback{"max-score-picker", "max-score-picker", nullptr, {}};
-    config::ParameterReader parameters(fallback, errors);
     const PluginInfo* info = find_plugin(fallback.type);
-    made->plugins_.push_back(info->make(parameters));
-    made->use(*info, *made->plugins_.back(), 1.0);
+    Parameters parameters(*info, fallback, errors);
+    made->use({info, info->make(parameters)}, 1.0);
   }
   if (errors.count() != errors_before) return nullptr;
   return made;

@@ -35,6 +35,28 @@ struct PickRequest {
   endpoints::Ticket ticket;
   std::uint32_t uid = 0;
   std::uint64_t now_ns = 0;  // of the store's clock, finer than its tick
+
+  // The value of a header or label; nullptr: the request has none of this name. Names of headers
+  // are equal whatever their case.
+  const std::string_view* attribute(std::string_view key) const {
+    for (const Attribute& attribute : attributes) {
+      if (same_header(attribute.key, key)) return &attribute.value;
+    }
+    return nullptr;
+  }
+
+  static bool same_header(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t at = 0; at < a.size(); ++at) {
+      if (lower(a[at]) != lower(b[at])) return false;
+    }
+    return true;
+  }
+
+ private:
+  static char lower(char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter | 0x20) : letter;
+  }
 };
 
 }  // namespace pickd::pick

@@ -13,6 +13,8 @@ struct TopologyEndpoint;
 
 namespace pickd::pick {
 
+class Profile;
+
 struct PickedEndpoint {
   const endpoints::TopologyEndpoint* endpoint =
       nullptr;  // lives as long as the topology of the pick
@@ -28,7 +30,12 @@ struct PickResult {
   abi::Reason reason = abi::Reason::kNone;
   std::uint32_t count = 0;
   bool reserved = false;
+  bool has_prefill = false;  // `prefill` runs the prompt first; `endpoints` then decode
   std::array<PickedEndpoint, abi::kResultEndpointsMax> endpoints;
+  PickedEndpoint prefill;
+  // What picked; lives until the next pick with the same scratch. nullptr: nothing came so far.
+  const Profile* profile = nullptr;
+  const Profile* prefill_profile = nullptr;
   float predicted_ttft_ms;  // NaN: unknown
   float predicted_itl_ms;
 };

@@ -39,7 +39,13 @@ class Stamper {
       const abi::KeyPlace place = abi::place_of(keys[at], parts_.lines);
       prefetch_for_write(line(place.line_a));
       prefetch_for_write(line(place.line_b));
-      places[at % kPlaces] = place;
+      // Field by field, from registers: a copy of the whole loads wider than its parts were stored,
+      // and such a load waits until every store before it, of an answer to another core too, has
+      // left this one.
+      abi::KeyPlace& kept = places[at % kPlaces];
+      kept.line_a = place.line_a;
+      kept.line_b = place.line_b;
+      kept.tag = place.tag;
     };
     // Where one block was hot and its group was written, the next ones are likely to be so, too:
     // then the group lines are fetched as far ahead. Index of the first key whose group is not on

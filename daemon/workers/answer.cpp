@@ -18,6 +18,19 @@ class Writer {
     std::memcpy(buffer_.data() + used_, from, size);
     used_ += size;
   }
+  // By words, in place: the texts of an answer are short, and a call for each costs more than they.
+  void put_text(const std::string& text) {
+    const char* from = text.data();
+    std::byte* to = buffer_.data() + used_;
+    std::size_t left = text.size();
+    used_ += left;
+    for (; left >= sizeof(std::uint64_t); left -= sizeof(std::uint64_t)) {
+      std::memcpy(to, from, sizeof(std::uint64_t));
+      from += sizeof(std::uint64_t);
+      to += sizeof(std::uint64_t);
+    }
+    for (; left != 0; --left) *to++ = static_cast<std::byte>(*from++);
+  }
   std::span<const std::byte> bytes() const { return buffer_.first(used_); }
   std::size_t used() const { return used_; }
 
@@ -25,6 +38,21 @@ class Writer {
   std::span<std::byte> buffer_;
   std::size_t used_ = 0;
 };
+
+abi::PickedEndpoint entry_of(const pick::PickedEndpoint& picked) {
+  abi::PickedEndpoint entry{};
+  entry.handle = abi::endpoint_handle(picked.endpoint->id, picked.generation);
+  entry.match_tokens = picked.match_tokens;
+  entry.score = picked.score;
+  entry.role = static_cast<std::uint8_t>(picked.endpoint->role);
+  entry.name_bytes = static_cast<std::uint8_t>(picked.endpoint->name.size());
+  entry.address_bytes = static_cast<std::uint8_t>(picked.endpoint->address.size());
+  return entry;
+}
+
+std::size_t text_bytes_of(const pick::PickedEndpoint& picked) {
+  return picked.endpoint->name.size() + picked.endpoint->address.size();
+}
 
 }  // namespace
 
@@ -40,12 +68,20 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.prompt_tokens = prompt_tokens;
   record.predicted_ttft_ms = result.predicted_ttft_ms;
   record.predicted_itl_ms = result.predicted_itl_ms;
+  std::size_t bytes = sizeof record;
+  if (result.has_prefill) {
+    const std::size_t prefill = sizeof(abi::PickedEndpoint) + text_bytes_of(result.prefill);
+    const std::size_t winner = sizeof(abi::PickedEndpoint) + text_bytes_of(result.endpoints[0]);
+    // Without room for both the winner does it all; the first token frees what was reserved.
+    if (bytes + winner + prefill <= buffer.size()) {
+      record.prefill_bytes = static_cast<std::uint32_t>(prefill);
+      bytes += prefill;
+    }
+  }
   std::uint32_t count = 0;
   std::size_t text_bytes = 0;
-  std::size_t bytes = sizeof record;
   for (; count < result.count; ++count) {
-    const endpoints::TopologyEndpoint& endpoint = *result.endpoints[count].endpoint;
-    const std::size_t text = endpoint.name.size() + endpoint.address.size();
+    const std::size_t text = text_bytes_of(result.endpoints[count]);
     if (bytes + sizeof(abi::PickedEndpoint) + text > buffer.size()) break;
     text_bytes += text;
     bytes += sizeof(abi::PickedEndpoint) + text;
@@ -57,20 +93,18 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   Writer writer(buffer);
   writer.put(&record, sizeof record);
   for (std::uint32_t at = 0; at < count; ++at) {
-    const pick::PickedEndpoint& picked = result.endpoints[at];
-    abi::PickedEndpoint entry{};
-    entry.handle = abi::endpoint_handle(picked.endpoint->id, picked.generation);
-    entry.match_tokens = picked.match_tokens;
-    entry.score = picked.score;
-    entry.role = static_cast<std::uint8_t>(picked.endpoint->role);
-    entry.name_bytes = static_cast<std::uint8_t>(picked.endpoint->name.size());
-    entry.address_bytes = static_cast<std::uint8_t>(picked.endpoint->address.size());
+    const abi::PickedEndpoint entry = entry_of(result.endpoints[at]);
     writer.put(&entry, sizeof entry);
   }
-  for (std::uint32_t at = 0; at < count; ++at) {
-    const endpoints::TopologyEndpoint& endpoint = *result.endpoints[at].endpoint;
-    writer.put(endpoint.name.data(), endpoint.name.size());
-    writer.put(endpoint.address.data(), endpoint.address.size());
+  const auto put_text = [&writer](const endpoints::TopologyEndpoint& endpoint) {
+    writer.put_text(endpoint.name);
+    writer.put_text(endpoint.address);
+  };
+  for (std::uint32_t at = 0; at < count; ++at) put_text(*result.endpoints[at].endpoint);
+  if (record.prefill_bytes != 0) {
+    const abi::PickedEndpoint entry = entry_of(result.prefill);
+    writer.put(&entry, sizeof entry);
+    put_text(*result.prefill.endpoint);
   }
   return writer.bytes();
 }

@@ -147,9 +147,18 @@ Channel::Look Channel::take(std::span<std::byte> copy, std::size_t* bytes) {
     *bytes = *length;
   }
   submissions_head_ += units;
+  if (submissions_head_ != submissions_seen_) prefetch_next();
   // Release; partner: the client's acquire before it writes into this place again.
   indices().submissions_head.store(submissions_head_, std::memory_order_release);
   return Look::kRecord;
+}
+
+// The next record, while this one is worked on: its lines are in the client's core.
+void Channel::prefetch_next() const {
+  constexpr std::uint64_t kAheadBytes = 3 * abi::kRingUnitBytes;
+  const std::uint64_t ring_bytes = parameters_.submissions_bytes;
+  for (std::uint64_t at = 0; at < kAheadBytes; at += abi::kCacheLineBytes)
+    __builtin_prefetch(submissions_ + ((submissions_head_ + at) & (ring_bytes - 1)));
 }
 
 bool Channel::has_submissions(bool sleeping) const {
@@ -183,17 +192,31 @@ bool Channel::put(std::span<const std::byte> record) {
   completions_tail_ += units;
   // Announces: the client that is about to sleep looks at this after it set `waiting`.
   indices().completions_tail.store(completions_tail_, abi::kAnnounceStore);
+  owes_wake_ = true;
   return true;
 }
 
 bool Channel::wake_client() {
+  owes_wake_ = false;
   abi::announce_then_check();
   if (indices().completions_waiting.load(abi::kCheckLoad) == 0) return false;
+  ring();
+  return true;
+}
+
+bool Channel::wake_early() {
+  // Relaxed: a 0 that is out of date is made good by wake_client() after the row.
+  if (indices().completions_waiting.load(std::memory_order_relaxed) == 0) return false;
+  owes_wake_ = false;
+  ring();
+  return true;
+}
+
+void Channel::ring() const {
   // A full pipe is no fault: the client has not read what woke it before. A closed one is a dead
   // client.
   const char byte = 1;
   [[maybe_unused]] const ssize_t wrote = ::write(pipe_.get(), &byte, sizeof byte);
-  return true;
 }
 
 }  // namespace pickd::workers

@@ -66,8 +66,14 @@ class Channel {
   // Publishes one completion. False: the client's ring has no room for it, or its index is broken.
   bool put(std::span<const std::byte> record);
 
-  // Wakes the client when it sleeps; true when it did.
+  // Wakes the client when it sleeps; true when it did. To be called after the last put() of a row:
+  // the fence in it waits until the records have left this core.
   bool wake_client();
+  // The same without the fence, between the put()s of a row: a client that went to sleep before is
+  // not left waiting for the rest. One that goes to sleep at this moment may be missed.
+  bool wake_early();
+  // Whether a put() was followed by neither.
+  bool owes_wake() const { return owes_wake_; }
 
   int bell() const { return bell_.get(); }
   const ChannelParameters& parameters() const { return parameters_; }
@@ -75,6 +81,8 @@ class Channel {
  private:
   Channel() = default;
   abi::RingIndices& indices() const { return *indices_; }
+  void ring() const;
+  void prefetch_next() const;
 
   ChannelParameters parameters_;
   std::unique_ptr<boost::interprocess::mapped_region> region_;
@@ -85,6 +93,7 @@ class Channel {
   std::uint64_t submissions_seen_ = 0;  // the tail at the last look
   std::uint64_t completions_tail_ = 0;
   std::uint64_t completions_seen_ = 0;  // the head at the last look
+  bool owes_wake_ = false;              // published since the client was last woken or seen awake
   base::Fd bell_;
   base::Fd pipe_;  // write end
 };

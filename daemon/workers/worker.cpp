@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "abi/fence.hpp"
-#include "abi/spin_budget.hpp"
 #include "daemon/base/clock.hpp"
 
 namespace pickd::workers {
@@ -137,26 +136,38 @@ void Worker::run() {
     ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
   }
   abi::SpinBudget spin(options_.spin_ns);
-  std::uint64_t idle_since_ns = 0;
-  std::uint32_t idle_turns = 0;
   while (!stop_.load(std::memory_order_acquire)) {
-    if (turn()) {
-      // Waited for, not found at once: a record that was there already says nothing of spinning.
-      if (idle_turns != 0) spin.paid();
-      idle_turns = 0;
-      continue;
-    }
+    if (turn()) continue;
     abi::spin_pause();
     if (options_.busy_poll) continue;
-    if (options_.spin_ns != 0) {
-      if (idle_turns++ == 0) idle_since_ns = base::monotonic_ns();
-      if (idle_turns % kPausesPerClockRead != 0) continue;
-      if (base::monotonic_ns() - idle_since_ns < spin.ns()) continue;
-    }
-    idle_turns = 0;
+    if (spin.ns() != 0 && spin_for_work(spin)) continue;
     sleep();
-    if (options_.spin_ns != 0) spin.failed();
+    spin.failed();
   }
+}
+
+// True when work came, and was done, while spinning: only what was waited for says that it pays.
+bool Worker::spin_for_work(abi::SpinBudget& spin) {
+  const std::uint64_t idle_since_ns = base::monotonic_ns();
+  std::uint64_t looked_ns = idle_since_ns;
+  while (!stop_.load(std::memory_order_acquire)) {
+    bool served = false;
+    for (std::uint32_t pause = 0; pause < kPausesPerClockRead && !served; ++pause) {
+      abi::spin_pause();
+      served = turn();
+    }
+    // After the work, which nobody waits for any more; what it took is far below the gap.
+    const std::uint64_t now_ns = base::monotonic_ns();
+    const bool lost_core = now_ns - looked_ns >= abi::kSpinGapNs;
+    looked_ns = now_ns;
+    if (lost_core) spin.preempted();
+    if (served) {
+      if (!lost_core) spin.paid();
+      return true;
+    }
+    if (now_ns - idle_since_ns >= spin.ns()) return false;
+  }
+  return false;
 }
 
 bool Worker::turn() {
@@ -198,6 +209,15 @@ bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
   const std::span<std::byte> copy(reinterpret_cast<std::byte*>(copy_.data()),
                                   copy_.size() * sizeof(std::uint64_t));
   coarse_ns_ = base::coarse_ns();
+  first_answer_ = true;
+  const bool served = serve_row(channel, copy, topology);
+  // Once for the row: its fence costs as much as a tenth of a pick.
+  if (channel.owes_wake() && channel.wake_client()) counters_.add(abi::Counter::client_wakes);
+  return served;
+}
+
+bool Worker::serve_row(Channel& channel, std::span<std::byte> copy,
+                       const endpoints::Topology*& topology) {
   for (std::uint32_t count = 0; count < kRecordsAtOnce; ++count) {
     std::size_t bytes = 0;
     switch (channel.take(copy, &bytes)) {
@@ -244,7 +264,9 @@ bool Worker::answer(Channel& channel, std::span<const std::byte> record) {
     counters_.add(abi::Counter::completions_dropped);
     return false;
   }
-  if (channel.wake_client()) counters_.add(abi::Counter::client_wakes);
+  // Of a row the first only: the flag stands on a line that the client writes while it reads.
+  if (first_answer_ && channel.wake_early()) counters_.add(abi::Counter::client_wakes);
+  first_answer_ = false;
   return true;
 }
 
@@ -274,6 +296,7 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   pick::PickRequest& request = decoded.request;
   request.ticket.client = channel.parameters().client;
   request.uid = channel.parameters().uid;
+  parts_.reservations->prefetch(request.ticket);
   if (!within_limits(channel, request)) {
     counters_.add(abi::Counter::picks_limited);
     counters_.add(abi::Counter::picks_refused);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "abi/spin_budget.hpp"
 #include "daemon/base/fd.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/endpoints/topology_store.hpp"
@@ -69,8 +70,10 @@ class Worker {
  private:
   Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone);
   void run();
+  bool spin_for_work(abi::SpinBudget& spin);
   bool serve_all();
   bool serve(Channel& channel, const endpoints::Topology*& topology);
+  bool serve_row(Channel& channel, std::span<std::byte> copy, const endpoints::Topology*& topology);
   void serve_last(Channel& channel);
   void handle(Channel& channel, std::span<const std::byte> record,
               const endpoints::Topology& topology);
@@ -100,6 +103,7 @@ class Worker {
   std::array<std::byte, kAnswerBytesMax> answer_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::uint32_t> broken_;
+  bool first_answer_ = false;    // of the row that is being served
   std::uint64_t coarse_ns_ = 0;  // read once a turn of a channel, for the rates
 
   base::Fd epoll_;

@@ -31,7 +31,8 @@
  * Error values and what a gateway makes of them
  *
  *   -EHOSTUNREACH  no ready endpoint, or none that the subset hint allows          HTTP 503
- *   -EBUSY         the filters left nobody: the pool is saturated                  HTTP 429
+ *   -EBUSY         the filters left nobody, or the priority is negative and the
+ *                  pool is saturated                                              HTTP 429
  *   -ENOENT        no endpoint serves this model; or no endpoint of this name      HTTP 404
  *   -EINVAL        an argument is malformed; see each function                     HTTP 400
  *   -E2BIG         a string, list or option struct is over its limit               HTTP 400
@@ -116,15 +117,20 @@ typedef struct pickd_options {
                                64 a block). The daemon may grant less. Longer prompts are cut, and the
                                result says so. */
   uint32_t channels_max;    /* picks that may wait at once in this client, 1..1024; 0: 64 */
-  uint32_t spin_us;         /* how long a waiting call spins at most before it sleeps; it spins less
-                               while that fails. 0: sleep at once */
+  uint32_t spin_us;         /* how long a waiting call spins at most before it sleeps, in microseconds;
+                               it spins less, down to not at all, while that fails or costs it its
+                               core. 0: 50, about one wake of a sleeper. PICKD_NO_SPIN: sleep at once */
   uint32_t connect_timeout_ms; /* 0: 2,000 */
   uint32_t flags;           /* PICKD_OPEN_* */
 } pickd_options;
 
 #define PICKD_OPTIONS_INIT {sizeof(pickd_options), NULL, NULL, 0, 0, 0, 0, 0}
 
-/* Waiting calls never sleep: lowest latency for a core given away. */
+/* For pickd_options.spin_us. */
+#define PICKD_NO_SPIN UINT32_MAX
+
+/* Waiting calls never sleep, until the deadline: lowest latency for a core given away, and to be
+ * used where there is one to give. The daemon has workers.busy_poll. */
 #define PICKD_OPEN_BUSY_POLL 1u
 
 /* Connects to the daemon. `options` may be NULL. On success *client must be closed with pickd_close().
@@ -251,6 +257,11 @@ PICKD_API const char *pickd_result_address(const pickd_result *result, size_t in
 PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* prompt tokens thought cached there */
+/* Of a request that is split: who computes the prompt, before the winner decodes. NULL: the winner does it
+ * itself. Both are reserved and reported by the one ticket; the first token frees the prefill endpoint. */
+PICKD_API const char *pickd_result_prefill_address(const pickd_result *result);
+PICKD_API const char *pickd_result_prefill_name(const pickd_result *result); /* of the prefill endpoint; NULL: none */
+PICKD_API uint32_t pickd_result_prefill_match_tokens(const pickd_result *result); /* prompt tokens thought cached at the prefill endpoint */
 PICKD_API double pickd_result_score(const pickd_result *result, size_t index); /* what the profile gave an endpoint */
 PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* prompt tokens as used for the pick */
 PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted time to the first token; NaN = unknown */
@@ -277,7 +288,7 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * flag too. The library connects again by itself; picks look every 100 ms, and none waits for it.
  *
  * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
- * unknown flag; endpoints_max over 8; priority out of range), -E2BIG (a string or list over its limit),
+ * unknown flag; endpoints_max over 8; priority out of range; a scheduling profile that there is not), -E2BIG (a string or list over its limit),
  * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
  * a free channel. Allocates nothing after the first picks. */
 PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
@@ -334,8 +345,9 @@ typedef struct pickd_queue pickd_queue;
 PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue); /* opens a queue for an event loop */
 PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awaited is released. NULL is allowed */
 
-/* Submits a pick and returns at once. `user_data` comes back from pickd_queue_poll(). `ticket` may be
- * NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
+/* Submits a pick and returns at once. While another is outstanding the daemon is not rung again: submit
+ * as many as there are, then go on to poll; that is a batch. `user_data` comes back from
+ * pickd_queue_poll(). `ticket` may be NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
  * when it went away is answered so as well, under the ticket of its submission. For a daemon that is
  * there and does not answer (stopped, or far behind) the request's queue_timeout_us holds: after it
  * pickd_queue_poll() gives a degraded answer, for which the event fd becomes readable, and the daemon
@@ -348,7 +360,9 @@ PICKD_API int pickd_queue_submit(pickd_queue *queue, const pickd_request *reques
                                  pickd_ticket *ticket);
 
 /* Takes the next answer. Returns 1 when `result` (its status may be an error) and `user_data` (may be
- * NULL) were filled, 0 when there is none yet. Never waits. Errors: -EINVAL, -EOWNERDEAD. */
+ * NULL) were filled, 0 when there is none yet. Never waits. While picks are outstanding, call it until
+ * it returns 0 before doing something else: that arms the event descriptor, and rings the daemon for
+ * what was submitted last. Errors: -EINVAL, -EOWNERDEAD. */
 PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_t *user_data);
 
 /* Forgets an outstanding pick: its answer is dropped and what it reserved is released. Errors: -ESTALE
@@ -356,8 +370,9 @@ PICKD_API int pickd_queue_poll(pickd_queue *queue, pickd_result *result, uint64_
 PICKD_API int pickd_queue_cancel(pickd_queue *queue, pickd_ticket ticket);
 
 /* Hands a report over without waiting; as pickd_report() with a timeout of 0, on this queue's ring, so
- * that it stays in order with its submissions. Errors: -EAGAIN (the ring is full: poll, then try
- * again), -ENOTCONN (the daemon is away), -EINVAL, -E2BIG, -EOWNERDEAD. */
+ * that it stays in order with its submissions; like these it does not ring while a pick is outstanding.
+ * Errors: -EAGAIN (the ring is full: poll, then try again), -ENOTCONN (the daemon is away), -EINVAL,
+ * -E2BIG, -EOWNERDEAD. */
 PICKD_API int pickd_queue_report(pickd_queue *queue, const pickd_report_info *report);
 
 /* A descriptor that becomes readable when answers wait: for epoll, poll, Go's netpoller, tokio. Poll

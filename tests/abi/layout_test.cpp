@@ -93,6 +93,7 @@ TEST(Layout, AnEndpointRecordStandsWhereLayoutSays) {
   EXPECT_EQ(offsetof(EndpointRecord, told_ticks_max), 84U);
   EXPECT_EQ(offsetof(EndpointRecord, failures), 88U);
   EXPECT_EQ(offsetof(EndpointRecord, engine_start_ms), 96U);
+  EXPECT_EQ(offsetof(EndpointRecord, inflight_prompts), 104U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_active), 112U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_waiting), 176U);
   EXPECT_EQ(offsetof(EndpointRecord, adapters_recent), 240U);

@@ -21,7 +21,7 @@ TEST_F(ConfigLoad, NoFileAtAllIsValidAndGivesTheDefaults) {
   EXPECT_EQ(config.state.ttl_ms, 30U * 60 * 1000);
   EXPECT_EQ(config.state.capacity_tokens, 500'000U);
   EXPECT_EQ(config.workers.count, 1U);
-  EXPECT_EQ(config.workers.spin_us, 0U);
+  EXPECT_EQ(config.workers.spin_us, 50U);
   EXPECT_EQ(config.reservations.max, 65536U);
   EXPECT_EQ(config.reservations.lease_ms, 600'000U);
   EXPECT_EQ(config.log.level, "info");

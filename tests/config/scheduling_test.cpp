@@ -61,6 +61,41 @@ TEST_F(ConfigScheduling, AnEppFileLoadsUnchangedFromWhereTheConfigurationStands)
             named);
 }
 
+TEST_F(ConfigScheduling, AnEppFileMayBeTheWholeConfiguration) {
+  const Config config = good(kEppFile);
+  EXPECT_EQ(config.scheduling.plugins.size(), 4U);
+  EXPECT_EQ(config.state, Config().state);
+  EXPECT_EQ(bad("apiVersion: v1\nkind: EndpointPickerConfig\nstate: {}\n"),
+            "pickd.yaml:1: apiVersion: must be one of llm-d.ai/v1alpha1, "
+            "inference.networking.x-k8s.io/v1alpha1, is `v1`\n"
+            "pickd.yaml:3: state: unknown key; known: apiVersion, kind, featureGates, plugins, "
+            "schedulingProfiles, saturationDetector, flowControl, metadata, dataLayer, "
+            "requestHandler");
+}
+
+TEST_F(ConfigScheduling, ReadsTheSaturationDetectorInEveryForm) {
+  const std::string plugins = "  plugins: [{type: concurrency-detector, name: busy}]\n";
+  EXPECT_EQ(good("scheduling:\n" + plugins + "  saturationDetector: {pluginRef: busy}\n")
+                .scheduling.detector,
+            "busy");
+  EXPECT_EQ(
+      good("scheduling:\n" + plugins + "  flowControl: {saturationDetector: {pluginRef: busy}}\n")
+          .scheduling.detector,
+      "busy");
+  const SchedulingConfig thresholds =
+      good("scheduling: {saturationDetector: {queueDepthThreshold: 7}}\n").scheduling;
+  EXPECT_EQ(thresholds.detector, "");
+  EXPECT_EQ(thresholds.detector_parameters->find("queueDepthThreshold")->scalar, "7");
+  EXPECT_EQ(bad("scheduling:\n" + plugins + "  saturationDetector: {pluginRef: bussy}\n"),
+            "pickd.yaml:3: scheduling.saturationDetector.pluginRef: no plugin has the name `bussy` "
+            "(did you mean `busy`?)");
+  EXPECT_EQ(bad("scheduling:\n" + plugins +
+                "  saturationDetector: {pluginRef: busy}\n"
+                "  flowControl: {saturationDetector: {pluginRef: busy}}\n"),
+            "pickd.yaml:4: scheduling.flowControl.saturationDetector: is given already, at "
+            "pickd.yaml:3");
+}
+
 TEST_F(ConfigScheduling, AFileOfItsOwnMustSayWhatItIs) {
   write("epp.yaml", "plugins: []\n");
   EXPECT_EQ(bad("schedulingConfigFile: epp.yaml\n"),
@@ -142,8 +177,8 @@ TEST_F(ConfigScheduling, RefusesNamesThatAreTakenAndKeysThatAreUnknown) {
 TEST_F(ConfigScheduling, SaysWhatOfTheSchemaItDoesNotDo) {
   EXPECT_EQ(
       bad("scheduling: {flowControl: {maxBytes: 1}}\n"),
-      "pickd.yaml:1: scheduling.flowControl: there is no flow control in this version; remove "
-      "it");
+      "pickd.yaml:1: scheduling.flowControl.maxBytes: there is no flow control in this version; "
+      "remove it");
   EXPECT_EQ(bad("scheduling: {featureGates: [flowControl]}\n"),
             "pickd.yaml:1: scheduling.featureGates: no such gate, `flowControl`: there is no flow "
             "control in this version");

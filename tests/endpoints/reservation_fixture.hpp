@@ -37,6 +37,7 @@ class ReservationsTest : public ::testing::Test {
     records_[id].life.store(abi::LifeWord::make(next, 1, 1).bits);
     reset_count(records_[id].inflight_requests, next);
     reset_count(records_[id].inflight_tokens, next);
+    reset_count(records_[id].inflight_prompts, next);
   }
 
   NewReservation reservation(Ticket ticket, std::uint32_t endpoint, std::uint32_t uncached,
@@ -59,6 +60,7 @@ class ReservationsTest : public ::testing::Test {
     return count_of(records_[id].inflight_requests);
   }
   std::uint64_t tokens(std::uint32_t id) const { return count_of(records_[id].inflight_tokens); }
+  std::uint64_t prompts(std::uint32_t id) const { return count_of(records_[id].inflight_prompts); }
 
   std::unique_ptr<abi::Reservation[]> slots_;
   std::unique_ptr<abi::EndpointRecord[]> records_;

@@ -111,9 +111,50 @@ TEST_F(Reservations, CountAPrefillEndpointBesideTheDecodeEndpoint) {
   made.prefill_endpoint = handle(5);
   ASSERT_TRUE(table_.reserve(made));
   EXPECT_EQ(requests(5), 1U);
+  EXPECT_EQ(tokens(5), 100U) << "the prompt is computed there";
+  EXPECT_EQ(prompts(5), 0U);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(tokens(3), 0U);
+  EXPECT_EQ(prompts(3), 100U) << "and decoded here";
+  table_.end({7, 1}, kUid);
+  for (const std::uint32_t id : {3U, 5U}) {
+    EXPECT_EQ(requests(id), 0U) << id;
+    EXPECT_EQ(tokens(id), 0U) << id;
+    EXPECT_EQ(prompts(id), 0U) << id;
+  }
+}
+
+TEST_F(Reservations, FreeThePrefillEndpointWithTheFirstTokenOnce) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  made.prefill_endpoint = handle(5);
+  ASSERT_TRUE(table_.reserve(made));
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kApplied);
+    EXPECT_EQ(requests(5), 0U);
+    EXPECT_EQ(tokens(5), 0U);
+    EXPECT_EQ(requests(3), 1U);
+  }
+  EXPECT_EQ(table_.move({7, 1}, kUid, handle(4)), ReportOutcome::kApplied);
+  EXPECT_EQ(prompts(4), 100U);
+  EXPECT_EQ(prompts(3), 0U);
   table_.end({7, 1}, kUid);
   EXPECT_EQ(requests(5), 0U);
+  EXPECT_EQ(requests(4), 0U);
+}
+
+TEST_F(Reservations, MoveWhoDecodesAndLeaveWhoPrefills) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  made.prefill_endpoint = handle(5);
+  ASSERT_TRUE(table_.reserve(made));
+  EXPECT_EQ(table_.move({7, 1}, kUid, handle(4)), ReportOutcome::kApplied);
+  EXPECT_EQ(tokens(5), 100U);
+  EXPECT_EQ(tokens(4), 0U);
+  EXPECT_EQ(requests(4), 1U);
   EXPECT_EQ(requests(3), 0U);
+  table_.end({7, 1}, kUid);
+  EXPECT_EQ(tokens(5), 0U);
+  EXPECT_EQ(requests(5), 0U);
+  EXPECT_EQ(requests(4), 0U);
 }
 
 // Field case 31: an endpoint flaps while requests run; completions of old ones hit nothing.

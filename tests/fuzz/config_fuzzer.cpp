@@ -11,7 +11,7 @@
 
 #include "daemon/base/fd.hpp"
 #include "daemon/config/load.hpp"
-#include "daemon/pick/scheduler.hpp"
+#include "daemon/pick/schedule.hpp"
 
 namespace {
 
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (loaded.error().text.empty() || loaded.error().code >= 0) std::abort();
     return 0;
   }
-  static_cast<void>(pickd::pick::make_profile(loaded.value().config.scheduling));
+  static_cast<void>(pickd::pick::Schedule::make(loaded.value().config.scheduling));
   // One that names another file prints what it read there; that is not the same text again.
   if (!loaded.value().config.scheduling.file.empty()) return 0;
   const std::string printed = pickd::config::print_config(loaded.value());

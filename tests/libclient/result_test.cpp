@@ -44,6 +44,24 @@ class Completion {
     std::memcpy(bytes_.data() + bytes_.size() - text.size(), text.data(), text.size());
   }
 
+  // Puts the endpoint that prefills behind the rest.
+  void add_prefill(const TestEndpoint& endpoint, std::uint32_t match_tokens) {
+    abi::PickedEndpoint entry{};
+    entry.match_tokens = match_tokens;
+    entry.role = PICKD_ROLE_PREFILL;
+    entry.name_bytes = static_cast<std::uint8_t>(endpoint.name.size());
+    entry.address_bytes = static_cast<std::uint8_t>(endpoint.address.size());
+    const auto* from = reinterpret_cast<const std::byte*>(&entry);
+    bytes_.insert(bytes_.end(), from, from + sizeof entry);
+    for (const std::string& text : {endpoint.name, endpoint.address}) {
+      const auto* letters = reinterpret_cast<const std::byte*>(text.data());
+      bytes_.insert(bytes_.end(), letters, letters + text.size());
+    }
+    record().prefill_bytes =
+        static_cast<std::uint32_t>(sizeof entry + endpoint.name.size() + endpoint.address.size());
+    record().head.bytes = static_cast<std::uint32_t>(bytes_.size());
+  }
+
   abi::PickedRecord& record() { return *reinterpret_cast<abi::PickedRecord*>(bytes_.data()); }
   abi::PickedEndpoint& at(std::size_t index) {
     return reinterpret_cast<abi::PickedEndpoint*>(bytes_.data() + sizeof(abi::PickedRecord))[index];
@@ -71,6 +89,41 @@ void expect_empty(const pickd_result* result, int status) {
   EXPECT_TRUE(std::isnan(pickd_result_score(result, 0)));
   EXPECT_TRUE(std::isnan(pickd_result_ttft_ms(result)));
   EXPECT_EQ(pickd_result_ticket(result).sequence, 0U);
+}
+
+TEST(PickResult, NamesWhoPrefills) {
+  const Result result = new_result();
+  Completion completion(kTwo);
+  completion.add_prefill({"p", "10.0.0.9:8000"}, 640);
+  ASSERT_EQ(completion.fill(result.get()), 0);
+  EXPECT_STREQ(pickd_result_prefill_name(result.get()), "p");
+  EXPECT_STREQ(pickd_result_prefill_address(result.get()), "10.0.0.9:8000");
+  EXPECT_EQ(pickd_result_prefill_match_tokens(result.get()), 640U);
+  EXPECT_EQ(pickd_result_endpoint_count(result.get()), 2U) << "it is none of the endpoints";
+  EXPECT_STREQ(pickd_result_address(result.get(), 1), "http://b:80");
+  Completion whole(kTwo);
+  ASSERT_EQ(whole.fill(result.get()), 0);
+  EXPECT_EQ(pickd_result_prefill_name(result.get()), nullptr);
+  EXPECT_EQ(pickd_result_prefill_address(result.get()), nullptr);
+  EXPECT_EQ(pickd_result_prefill_match_tokens(result.get()), 0U);
+  EXPECT_EQ(pickd_result_prefill_name(nullptr), nullptr);
+}
+
+TEST(PickResult, RefusesAPrefillEndpointThatDoesNotHoldTogether) {
+  const auto refused = [](std::uint32_t prefill_bytes) {
+    const Result result = new_result();
+    Completion completion(kTwo);
+    completion.add_prefill({"p", "10.0.0.9:8000"}, 640);
+    completion.record().prefill_bytes = prefill_bytes;
+    EXPECT_EQ(completion.fill(result.get()), -EPROTO) << prefill_bytes;
+    EXPECT_EQ(pickd_result_prefill_name(result.get()), nullptr);
+    EXPECT_EQ(pickd_result_endpoint_count(result.get()), 0U);
+  };
+  for (const std::uint32_t bytes : {1U, 23U, 24U, 30U, 39U, 10'000U, 0xFFFFFFFFU}) refused(bytes);
+  const Result result = new_result();
+  Completion full(std::vector<TestEndpoint>(8, {"a", "b"}));
+  full.add_prefill({"p", "q"}, 0);
+  EXPECT_EQ(full.fill(result.get()), -EPROTO) << "eight in all";
 }
 
 TEST(PickResult, ListsEndpointsInOrder) {

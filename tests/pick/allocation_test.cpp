@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "daemon/pick/builtin_profiles.hpp"
 #include "tests/pick/pick_fixture.hpp"
 
 namespace {
@@ -84,6 +85,69 @@ TEST(Allocations, AreNoneInAPickWithEveryPlugin) {
   EXPECT_EQ(allocations_of(rig, request), 0U);
   request.model = "another-model-whose-name-does-not-fit-a-small-string";
   EXPECT_EQ(allocations_of(rig, request), 0U) << "a refused one";
+}
+
+TEST(Allocations, AreNoneUnderAnyProfileByName) {
+  for (const BuiltinProfile& profile : builtin_profiles()) {
+    RigOptions options;
+    options.profile = profile.name;
+    PickRig rig(options);
+    rig.add_endpoints(30);
+    const auto keys = chain(1, 100);
+    auto request = rig.request(keys);
+    request.priority = -1;
+    EXPECT_EQ(allocations_of(rig, request), 0U) << profile.name;
+  }
+}
+
+TEST(Allocations, AreNoneWithFiltersLabelsAndDrawing) {
+  RigOptions options;
+  options.scheduling = scheduling(
+      {{"decode-filter"},
+       {"session-affinity-filter"},
+       {"prefix-cache-affinity-filter", std::nullopt, "{affinityThreshold: 0.1}"},
+       {"utilization-filter", std::nullopt, "{conditions: [{metric: waiting-queue, maxValue: 3}]}"},
+       {"endpoint-attribute-filter", std::nullopt,
+        "{attribute: waiting-queue, algorithm: {type: topK, topK: {k: 20}}}"},
+       {"concurrency-detector"},
+       {"topology-affinity-filter"},
+       {"running-requests-size-scorer"},
+       {"load-aware-scorer"},
+       {"no-hit-lru-scorer"},
+       {"context-length-aware"},
+       {"header-label-affinity-scorer", 1.0, "{headerName: h, labelKey: a}"},
+       {"endpoint-attribute-scorer", 1.0,
+        "{attributeKey: 'label:n', algorithm: {type: linear_lower_is_better}}"},
+       {"weighted-random-picker"}});
+  PickRig rig(options);
+  for (int at = 0; at < 50; ++at) {
+    auto spec = rig.spec("endpoint-of-a-long-name-" + std::to_string(at));
+    spec.labels = {{"a", "b"}, {"n", "5"}, {"llm-d.ai/context-length-range", "0-20000"}};
+    rig.add(spec);
+  }
+  const auto keys = chain(1, 100);
+  const Attribute attributes[] = {{"H", "b"}, {"x-session-token", "bm9ib2R5"}};
+  auto request = rig.request(keys);
+  request.session = "a-session-whose-name-does-not-fit-a-small-string";
+  request.attributes = attributes;
+  EXPECT_EQ(allocations_of(rig, request), 0U);
+}
+
+TEST(Allocations, AreNoneInASplitPick) {
+  auto loaded = config::load_config("", {"PICKD_SCHEDULING_CONFIG_FILE=" PICKD_SOURCE_DIR
+                                         "/tests/pick/data/prefill-decode.yaml"});
+  ASSERT_TRUE(loaded);
+  RigOptions options;
+  options.scheduling = loaded->config.scheduling;
+  PickRig rig(options);
+  for (const char* name : {"decode", "prefill"}) {
+    auto spec = rig.spec(name);
+    spec.labels = {{"llm-d.ai/role", name}, {"kubernetes.io/hostname", "a-host-of-a-long-name"}};
+    rig.add(spec);
+  }
+  rig.tick += 10;
+  const auto keys = chain(1, 100);
+  EXPECT_EQ(allocations_of(rig, rig.request(keys)), 0U);
 }
 
 TEST(Allocations, AreNoneUnderRoundRobin) {

@@ -13,7 +13,6 @@
 #include "daemon/config/load.hpp"
 #include "daemon/endpoints/endpoint_table.hpp"
 #include "daemon/pick/pick_core.hpp"
-#include "daemon/pick/scheduler.hpp"
 #include "daemon/prefix/horizons.hpp"
 
 namespace pickd::pick::test {
@@ -79,16 +78,16 @@ class PickRig {
     }
     config::SchedulingConfig scheduling = options.scheduling;
     if (scheduling.profiles.empty()) scheduling.profile = options.profile;
-    auto profile = make_profile(scheduling);
-    if (!profile) throw std::runtime_error(profile.error().text);
-    use(std::move(*profile));
+    auto schedule = Schedule::make(scheduling);
+    if (!schedule) throw std::runtime_error(schedule.error().text);
+    use(std::move(*schedule));
   }
-  void use(std::unique_ptr<const Profile> profile) {
-    profile_ = std::move(profile);
+  void use(std::unique_ptr<const Schedule> schedule) {
     core_ = std::make_unique<PickCore>(
         PickCore::Parts{records_.get(), &table_, &reservations_, options_.block_tokens,
                         options_.blocks_min, options_.blocks_max, 42},
-        *profile_);
+        std::move(schedule));
+    if (scratch_) scratch_->schedule = nullptr;  // of the core before
   }
 
   endpoints::EndpointSpec spec(const std::string& name) const {
@@ -213,7 +212,6 @@ class PickRig {
   endpoints::TopologyStore store_;
   endpoints::EndpointTable endpoints_;
   state::Counters counters_;
-  std::unique_ptr<const Profile> profile_;
   std::unique_ptr<PickCore> core_;
   std::unique_ptr<PickScratch> scratch_;
   std::uint64_t sequence_ = 0;

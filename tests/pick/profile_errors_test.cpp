@@ -20,7 +20,7 @@ std::string error_of(const std::string& text) {
   ::unlink(path.c_str());
   ::rmdir(directory.c_str());
   if (!loaded) return "not loaded: " + loaded.error().text;
-  const auto profile = make_profile(loaded.value().config.scheduling);
+  const auto profile = Schedule::make(loaded.value().config.scheduling);
   if (profile) return "";
   EXPECT_EQ(profile.error().code, -EINVAL);
   std::string error = profile.error().text;
@@ -49,13 +49,74 @@ void expect_words(const std::string& error, std::initializer_list<const char*> w
   }
 }
 
+// What plugins need that have no defaults for everything.
+std::string needed(const std::string& type) {
+  static const std::map<std::string, std::string> kNeeded = {
+      {"label-selector-filter", "{matchLabels: {a: b}}"},
+      {"by-label-selector", "{matchLabels: {a: b}}"},
+      {"header-label-affinity-scorer", "{headerName: x-slice, labelKey: slice}"},
+      {"utilization-filter", "{conditions: [{metric: waiting-queue, maxValue: 3}]}"},
+      {"endpoint-attribute-scorer",
+       "{attributeKey: waiting-queue, algorithm: {type: linear_lower_is_better}}"},
+      {"endpoint-attribute-filter",
+       "{attribute: waiting-queue, algorithm: {type: topK, topK: {k: 2}}}"},
+  };
+  const auto at = kNeeded.find(type);
+  return at == kNeeded.end() ? "" : at->second;
+}
+
 TEST(ProfileErrors, AreNoneForEveryPluginWithItsDefaults) {
   for (const PluginInfo& info : plugin_infos()) {
+    if (!stands_in_profiles(info.kind)) continue;
     const std::string type(info.type);
-    if (type == "label-selector-filter") continue;  // has no default
-    EXPECT_EQ(error_of(one(type)), "") << type;
+    EXPECT_EQ(error_of(one(type, needed(type))), "") << type;
   }
-  EXPECT_EQ(error_of(one("label-selector-filter", "{matchLabels: {a: b}}")), "");
+}
+
+TEST(ProfileErrors, AreNoneForPluginsThatStandBesideTheProfiles) {
+  for (const PluginInfo& info : plugin_infos()) {
+    if (stands_in_profiles(info.kind)) continue;
+    EXPECT_EQ(error_of("scheduling:\n  plugins:\n    - type: queue-scorer\n    - type: " +
+                       std::string(info.type) +
+                       "\n  schedulingProfiles:\n    - name: decode\n      plugins:\n"
+                       "        - pluginRef: queue-scorer\n"),
+              "")
+        << info.type;
+    expect_words(error_of(one(std::string(info.type))),
+                 {"pickd.yaml:7", kind_name(info.kind), "remove it from the profile"});
+  }
+}
+
+TEST(ProfileErrors, SayWhatAPluginNeeds) {
+  expect_words(error_of(one("header-label-affinity-scorer", "{labelKey: slice}")),
+               {"pickd.yaml:3", "parameters.headerName", "is missing"});
+  expect_words(error_of(one("utilization-filter")), {"conditions", "is missing"});
+  expect_words(error_of(one("utilization-filter", "{conditions: [{metric: x, maxValue: 1}]}")),
+               {"pickd.yaml:4", "`x`", "waiting-queue"});
+  expect_words(error_of(one("utilization-filter",
+                            "{conditions: [{metric: kv-cache-utilization, "
+                            "maxValue: 80}]}")),
+               {"maxValue of kv-cache-utilization", "1"});
+  expect_words(error_of(one("endpoint-attribute-filter",
+                            "{attribute: waiting-queue, algorithm: {type: range}}")),
+               {"algorithm.range.min", "algorithm.range.max"});
+  expect_words(error_of(one("endpoint-attribute-scorer",
+                            "{attributeKey: GPUUtilization, "
+                            "algorithm: {type: linear_lower_is_better}}")),
+               {"GPUUtilization", "kv-cache-utilization", "label:KEY"});
+  expect_words(
+      error_of(one("endpoint-attribute-scorer",
+                   "{attributeKey: waiting-queue, algorithm: {type: linear_lower_is_better,"
+                   " normalization: {fixedRange: {min: 3, max: 3}}}}")),
+      {"fixedRange.max", "greater than min"});
+}
+
+TEST(ProfileErrors, NameAReferenceToNothing) {
+  expect_words(error_of(one("prefix-cache-scorer", "{prefixMatchInfoProducerName: precise}")),
+               {"pickd.yaml:4", "prefixMatchInfoProducerName", "`precise`"});
+  EXPECT_EQ(error_of(one("prefix-cache-scorer",
+                         "{prefixMatchInfoProducerName: approx-prefix-cache-producer}")),
+            "");
 }
 
 TEST(ProfileErrors, NameAPluginThatPickdDoesNotHaveAndTheNearest) {

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 #include "tests/pick/pick_fixture.hpp"
 
 namespace pickd::pick {
@@ -16,16 +15,14 @@ class ProfileAccess {
   static std::unique_ptr<const Profile> make(Scorers scorers) {
     std::unique_ptr<Profile> made(new Profile());
     for (auto& [scorer, weight] : scorers) {
-      const PluginInfo info{"test", PluginKind::kScorer, 0, "", "", nullptr};
-      made->use(info, *scorer, weight);
-      made->plugins_.push_back(std::move(scorer));
+      const PluginInfo info{"test", PluginKind::kScorer, 0, "", "", {}, nullptr};
+      made->use({&info, std::move(scorer)}, weight);
     }
     const config::PluginConfig picker{"max-score-picker", "max-score-picker", nullptr, {}};
     config::Errors errors;
-    config::ParameterReader parameters(picker, errors);
     const PluginInfo* info = find_plugin(picker.type);
-    made->plugins_.push_back(info->make(parameters));
-    made->use(*info, *made->plugins_.back(), 1);
+    Parameters parameters(*info, picker, errors);
+    made->use({info, info->make(parameters)}, 1);
     return made;
   }
 };
@@ -59,7 +56,7 @@ std::unique_ptr<PickRig> rig_of(std::vector<std::pair<Answer, double>> answers) 
   for (auto& [answer, weight] : answers) {
     scorers.emplace_back(std::make_unique<FixedScorer>(std::move(answer)), weight);
   }
-  rig->use(ProfileAccess::make(std::move(scorers)));
+  rig->use(Schedule::of(ProfileAccess::make(std::move(scorers))));
   rig->add_endpoints(3);
   return rig;
 }

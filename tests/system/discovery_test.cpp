@@ -13,10 +13,11 @@ namespace {
 
 using nettests::DnsServer;
 
+// A file with endpoints of these names, each with an address of its own.
 std::string file_of(const std::vector<std::string>& names) {
   std::string out = names.empty() ? "endpoints: []\n" : "endpoints:\n";
-  for (std::size_t at = 0; at < names.size(); ++at)
-    out += "  - {name: " + names[at] + ", address: \"10.1.0." + std::to_string(at) + ":8000\"}\n";
+  for (const std::string& name : names)
+    out += "  - {name: " + name + ", address: \"" + name + ".example:8000\"}\n";
   return out;
 }
 
@@ -154,7 +155,7 @@ TEST_F(SystemDiscovery, RefusesToStartWithASourceThatCannotBe) {
   const auto ended = [&](const std::string& discovery) {
     std::ofstream(path()) << "listen: {socket: " << directory_->path()
                           << "/s}\nstate: {path: " << directory_->path()
-                          << "/state, size_mib: 8}\npools:\n  - name: p\n    "
+                          << "/state, size_mib: 16}\npools:\n  - name: p\n    "
                           << "discovery: " << discovery << "\n";
     return run("pickd", {"--config", path()});
   };

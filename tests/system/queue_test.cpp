@@ -47,6 +47,83 @@ TEST(SystemQueue, MakesItsDescriptorReadableWhenAnswersWait) {
   EXPECT_EQ(pickd_queue_event_fd(queue.get()), descriptor);
 }
 
+// While a pick is outstanding the library does not ring for the next record. A worker that never
+// spins sleeps at every chance: a bell that nobody rings would leave one of these unanswered.
+TEST(SystemQueue, RingsForWhatWasSubmittedWhileOthersWereOutstanding) {
+  Settings settings;
+  settings.rest = "workers: {spin: 0us}";
+  Daemon daemon(settings);
+  const Client client(daemon);
+  const Queue queue(client, 8);
+  const Result result;
+  const Request request(prompt_of(300));
+  std::uint64_t submitted = 0;
+  std::uint64_t answered = 0;
+  constexpr std::uint64_t kPicks = 30'000;
+  while (answered < kPicks) {
+    const std::uint64_t row = 1 + submitted % 4;
+    for (std::uint64_t at = 0; at < row && submitted < kPicks; ++at) {
+      if (queue.submit(request, submitted) == 0) ++submitted;
+    }
+    std::uint64_t data = 0;
+    ASSERT_TRUE(queue.next(result, &data)) << answered << " of " << submitted << " answered";
+    EXPECT_EQ(data, answered++);
+    // Others are outstanding more often than not.
+    pickd_report_info done = PICKD_REPORT_INIT;
+    done.ticket = result.ticket();
+    done.kind = PICKD_REPORT_DONE;
+    ASSERT_EQ(pickd_queue_report(queue.get(), &done), 0);
+  }
+  std::uint64_t data = 0;
+  EXPECT_EQ(queue.poll(result, &data), 0);
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 0; }));
+}
+
+TEST(SystemQueue, RingsForARowWhoseOthersWereCancelled) {
+  Settings settings;
+  settings.rest = "workers: {spin: 0us}";
+  Daemon daemon(settings);
+  const Client client(daemon);
+  const Queue queue(client, 8);
+  const Result result;
+  std::uint64_t data = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t rows = 0;
+  for (int round = 0; round < 3000; ++round) {
+    pickd_ticket first;
+    pickd_ticket second;
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_EQ(queue.poll(result, &data), 0) << "nothing is awaited";
+      return queue.submit(Request("hello"), 0, &first) == 0;
+    }));
+    if (queue.submit(Request("hello"), 1, &second) == 0) {  // else cancelled ones fill the queue
+      ASSERT_EQ(pickd_queue_cancel(queue.get(), second), 0);
+      ++cancelled;
+      ++rows;
+    }
+    ASSERT_EQ(pickd_queue_cancel(queue.get(), first), 0);
+    ++cancelled;
+  }
+  EXPECT_GT(rows, 1000U);
+  // Nobody polls after the last.
+  EXPECT_TRUE(eventually([&] { return daemon.counter("picks_cancelled") == cancelled; }));
+  EXPECT_TRUE(eventually([&] { return daemon.inflight() == 0; }));
+}
+
+TEST(SystemQueue, SaysHowLongHashingTook) {
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 8);
+  const Result result;
+  std::uint64_t data = 0;
+  ASSERT_EQ(queue.submit(Request(prompt_of(100'000)), 0), 0);
+  ASSERT_TRUE(queue.next(result, &data));
+  EXPECT_GT(pickd_result_hash_ns(result.get()), 0U);
+  ASSERT_EQ(queue.submit(Request(), 1), 0);
+  ASSERT_TRUE(queue.next(result, &data));
+  EXPECT_EQ(pickd_result_hash_ns(result.get()), 0U) << "of this pick, not of the one before";
+}
+
 TEST(SystemQueue, GivesBackWhatACancelledPickReserved) {
   Daemon daemon;
   const Client client(daemon);

@@ -19,6 +19,7 @@ struct Answered {
   abi::PickedRecord record;
   std::vector<abi::PickedEndpoint> endpoints;
   std::vector<std::string> text;
+  std::string prefill;  // its name and address
 };
 
 Answered read(std::span<const std::byte> bytes) {
@@ -42,6 +43,13 @@ Answered read(std::span<const std::byte> bytes) {
     }
   }
   EXPECT_EQ(text_bytes, got.record.text_bytes);
+  if (got.record.prefill_bytes != 0) {
+    abi::PickedEndpoint prefill;
+    take(&prefill, sizeof prefill);
+    got.prefill.resize(std::size_t{prefill.name_bytes} + prefill.address_bytes);
+    take(got.prefill.data(), got.prefill.size());
+    EXPECT_EQ(got.record.prefill_bytes, sizeof prefill + got.prefill.size());
+  }
   EXPECT_EQ(at, bytes.size());
   EXPECT_EQ(got.record.head.bytes, bytes.size());
   return got;
@@ -108,6 +116,22 @@ TEST_F(Answers, ListAsManyEndpointsAsThereIsRoomForAndTheWinnerAlways) {
     const Answered got = read(bytes);
     ASSERT_EQ(got.endpoints.size(), (room - sizeof(abi::PickedRecord)) / one) << room;
     ASSERT_EQ(got.text[0], endpoints_[0].name);
+  }
+}
+
+TEST_F(Answers, PutWhoPrefillsBehindTheRestWhereThereIsRoom) {
+  auto result = result_of(7, 127);
+  endpoints::TopologyEndpoint prefill;
+  prefill.name = "p";
+  prefill.address = "q:1";
+  result.has_prefill = true;
+  result.prefill = {&prefill, 5, 0, 1, 64, 0.5F};
+  for (std::size_t room = kAnswerBytesMin; room <= kAnswerBytesMax; ++room) {
+    const Answered got =
+        read(encode_picked(1, result, false, 0, std::span<std::byte>(buffer_).first(room)));
+    ASSERT_EQ(got.text[0], endpoints_[0].name) << room;
+    const bool both = room >= kAnswerBytesMin + sizeof(abi::PickedEndpoint) + 4;
+    ASSERT_EQ(got.prefill, both ? "pq:1" : "") << room;
   }
 }
 

@@ -20,6 +20,7 @@ struct DaemonOptions {
   std::uint64_t state_mib = 256;
   std::uint64_t capacity_tokens = 500'000;  // 0: no limit
   std::uint32_t workers = 1;
+  static constexpr std::uint32_t kSpinDefault = UINT32_MAX;  // the daemon's own
   std::uint32_t spin_us = 0;
   bool virtual_clock = false;
   std::vector<std::string> addresses =
@@ -40,6 +41,8 @@ class DaemonProcess {
   std::uint64_t counter(std::string_view name);
   // Returns when no worker spins any more: a probe of the machine then has the cores for itself.
   void wait_until_asleep();
+  // What worker 0 has had of a core so far.
+  std::uint64_t worker_cpu_ns();
 
  private:
   std::uint32_t workers_;
@@ -47,6 +50,7 @@ class DaemonProcess {
   std::string socket_;
   tools::Child child_;
   std::unique_ptr<tools::ControlClient> control_;
+  std::string worker_times_;  // file of the kernel with the first worker's times
 };
 
 }  // namespace pickd::bench

@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
       *app.add_subcommand("metrics", "How fast metrics pages of engines are read, beside memchr"));
   pickd::bench::add_reactor(
       *app.add_subcommand("reactor", "What an event costs over epoll and over io_uring"));
+  pickd::bench::add_schedule(*app.add_subcommand(
+      "schedule", "What a decision costs: profiles, endpoints, plugins; no daemon, one thread"));
   pickd::bench::add_scrape(*app.add_subcommand(
       "scrape", "What scraping many engines costs the daemon, beside the bare exchange"));
   try {

@@ -1,6 +1,3 @@
-// The open loop: see open_loop.hpp. A pick is due at its intended time whether the one before it
-// has been answered or not, and its latency counts from there: a stall is seen by every pick that
-// it delays. Strategies take turns in slices, each with a daemon of its own that sleeps meanwhile.
 #include "tools/bench/open_loop.hpp"
 
 #include <signal.h>
@@ -9,18 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "abi/fence.hpp"
 #include "daemon/base/clock.hpp"
-#include "daemon/base/random.hpp"
-#include "tools/bench/client.hpp"
-#include "tools/bench/daemon_process.hpp"
-#include "tools/common/samples.hpp"
+#include "tools/bench/prompt_text.hpp"
 
 namespace pickd::bench {
 
@@ -32,13 +23,13 @@ constexpr std::uint32_t kPrompts = 64;
 // How both sides wait.
 struct Strategy {
   const char* name;
-  std::uint32_t daemon_spin_us;
+  std::uint32_t daemon_spin_us;  // kDefault: as the daemon has it
   std::uint32_t client_spin_us;
   std::uint32_t client_flags;
 };
 constexpr Strategy kStrategies[] = {
-    {"block", 0, 0, 0},
-    {"adaptive", 50, 50, 0},
+    {"block", 0, PICKD_NO_SPIN, 0},
+    {"default", DaemonOptions::kSpinDefault, 0, 0},
     {"spin", 10'000, 0, PICKD_OPEN_BUSY_POLL},
 };
 
@@ -46,60 +37,61 @@ const Strategy& strategy_of(const std::string& name) {
   for (const Strategy& strategy : kStrategies) {
     if (name == strategy.name) return strategy;
   }
-  throw std::runtime_error("--wait " + name + ": block, adaptive or spin");
+  throw std::runtime_error("--wait " + name + ": block, default or spin");
 }
 
-// Children that do nothing but take time from a core.
-class Hogs {
+class PickSubject : public LoopSubject {
  public:
-  explicit Hogs(std::uint32_t count) {
-    for (std::uint32_t at = 0; at < count; ++at) {
-      const pid_t child = ::fork();
-      if (child < 0) throw std::runtime_error("a hog could not be forked");
-      if (child == 0) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (volatile std::uint64_t turn = 0;;) turn = turn + 1;
-      }
-      children_.push_back(child);
-    }
-  }
-  Hogs(const Hogs&) = delete;
-  Hogs& operator=(const Hogs&) = delete;
-  ~Hogs() {
-    for (const pid_t child : children_) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, nullptr, 0);
-    }
-  }
-
- private:
-  std::vector<pid_t> children_;
-};
-
-struct Subject {
-  explicit Subject(const Strategy& of, const OpenLoopOptions& options) : strategy(of) {
+  PickSubject(const Strategy& strategy, const PickSubjectOptions& options) {
     DaemonOptions daemon_options;
     daemon_options.endpoints = options.endpoints;
     daemon_options.spin_us = strategy.daemon_spin_us;
     daemon_options.state_mib = 64;
-    daemon = std::make_unique<DaemonProcess>(daemon_options);
+    daemon_ = std::make_unique<DaemonProcess>(daemon_options);
     for (std::uint32_t at = 0; at < options.clients; ++at) {
       pickd_options open = PICKD_OPTIONS_INIT;
-      open.socket_path = daemon->socket().c_str();
+      open.socket_path = daemon_->socket().c_str();
       open.name = "pickd-bench";
       open.spin_us = strategy.client_spin_us;
       open.flags = strategy.client_flags;
       pickd_client* client = nullptr;
       check(pickd_open(&open, &client), "open");
-      clients.emplace_back(client);
+      clients_.emplace_back(client);
+      results_.emplace_back(pickd_result_new());
     }
-    samples.resize(options.clients);
+    for (std::uint32_t at = 0; at < kPrompts; ++at)
+      prompts_.push_back(make_prompt_text(options.prompt_tokens, at));
   }
 
-  const Strategy& strategy;
-  std::unique_ptr<DaemonProcess> daemon;
-  std::vector<Client> clients;
-  std::vector<std::vector<double>> samples;  // nanoseconds from the intended time, by client
+  void before_slice() override { daemon_->wait_until_asleep(); }
+
+  void once(std::uint32_t client, std::uint64_t turn) override {
+    const std::string& text = prompts_[turn % prompts_.size()];
+    const pickd_slice slice{text.data(), text.size()};
+    pickd_request request = PICKD_REQUEST_INIT;
+    request.text = &slice;
+    request.text_count = 1;
+    pickd_result* result = results_[client].get();
+    check(pickd_pick(clients_[client].get(), &request, PICKD_NO_DEADLINE, result), "pick");
+    pickd_report_info report = PICKD_REPORT_INIT;
+    report.ticket = pickd_result_ticket(result);
+    report.kind = PICKD_REPORT_DONE;
+    check(pickd_report(clients_[client].get(), &report, 0), "report");
+  }
+
+ private:
+  std::unique_ptr<DaemonProcess> daemon_;
+  std::vector<Client> clients_;
+  std::vector<ResultHandle> results_;
+  std::vector<std::string> prompts_;
+};
+
+class WakeSubject : public LoopSubject {
+ public:
+  void once(std::uint32_t, std::uint64_t) override { probe_->once(); }
+
+ private:
+  std::unique_ptr<EchoProbe> probe_ = make_eventfd_probe();
 };
 
 void wait_until(std::uint64_t at_ns) {
@@ -112,43 +104,73 @@ void wait_until(std::uint64_t at_ns) {
   while (base::monotonic_ns() < at_ns) abi::spin_pause();
 }
 
-void run_client(const OpenLoopOptions& options, const std::vector<std::string>& prompts,
-                pickd_client* client, std::uint64_t from_ns, std::uint64_t to_ns,
+struct Span {
+  std::uint64_t from_ns;
+  std::uint64_t to_ns;
+  double period_ns;
+};
+
+void run_client(LoopSubject& subject, std::uint32_t client, const Span& span,
                 std::vector<double>& samples) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);
-  const ResultHandle result(pickd_result_new());
-  const double period_ns = 1e9 * options.clients / options.rate;
+  const std::uint64_t give_up_ns = span.to_ns + (span.to_ns - span.from_ns);
+  bool given_up = false;
   for (std::uint64_t turn = 0;; ++turn) {
-    const auto due_ns = from_ns + static_cast<std::uint64_t>(period_ns * static_cast<double>(turn));
-    if (due_ns >= to_ns) return;
-    wait_until(due_ns);
-    const std::string& text = prompts[turn % prompts.size()];
-    const pickd_slice slice{text.data(), text.size()};
-    pickd_request request = PICKD_REQUEST_INIT;
-    request.text = &slice;
-    request.text_count = 1;
-    check(pickd_pick(client, &request, PICKD_NO_DEADLINE, result.get()), "pick");
-    samples.push_back(static_cast<double>(base::monotonic_ns() - due_ns));
-    pickd_report_info report = PICKD_REPORT_INIT;
-    report.ticket = pickd_result_ticket(result.get());
-    report.kind = PICKD_REPORT_DONE;
-    check(pickd_report(client, &report, PICKD_NO_DEADLINE), "report");
+    const auto due_ns =
+        span.from_ns + static_cast<std::uint64_t>(span.period_ns * static_cast<double>(turn));
+    if (due_ns >= span.to_ns) return;
+    if (!given_up) {
+      wait_until(due_ns);
+      subject.once(client, turn);
+    }
+    const std::uint64_t now_ns = given_up ? give_up_ns : base::monotonic_ns();
+    samples.push_back(static_cast<double>(now_ns - due_ns));
+    given_up = now_ns >= give_up_ns;
   }
 }
 
-void run_slice(const OpenLoopOptions& options, const std::vector<std::string>& prompts,
-               Subject& subject) {
+}  // namespace
+
+Hogs::Hogs(std::uint32_t count) {
+  for (std::uint32_t at = 0; at < count; ++at) {
+    const pid_t child = ::fork();
+    if (child < 0) throw std::runtime_error("a hog could not be forked");
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (volatile std::uint64_t turn = 0;;) turn = turn + 1;
+    }
+    children_.push_back(child);
+  }
+}
+
+Hogs::~Hogs() {
+  for (const pid_t child : children_) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+}
+
+std::unique_ptr<LoopSubject> make_pick_subject(const std::string& wait,
+                                               const PickSubjectOptions& options) {
+  return std::make_unique<PickSubject>(strategy_of(wait), options);
+}
+
+std::unique_ptr<LoopSubject> make_wake_subject() { return std::make_unique<WakeSubject>(); }
+
+tools::Samples run_slice(LoopSubject& subject, const LoopPace& pace) {
+  subject.before_slice();
   const std::uint64_t start_ns = base::monotonic_ns() + 10'000'000;
-  const auto end_ns = start_ns + static_cast<std::uint64_t>(options.slice_s * 1e9);
-  const double shift_ns = 1e9 / options.rate;  // clients take turns
+  const auto end_ns = start_ns + static_cast<std::uint64_t>(pace.slice_s * 1e9);
+  std::vector<std::vector<double>> samples(pace.clients);
   std::vector<std::thread> threads;
-  std::vector<std::string> failures(options.clients);
-  for (std::uint32_t at = 0; at < options.clients; ++at) {
+  std::vector<std::string> failures(pace.clients);
+  for (std::uint32_t at = 0; at < pace.clients; ++at) {
     threads.emplace_back([&, at] {
-      const auto from_ns = start_ns + static_cast<std::uint64_t>(shift_ns * at);
+      // Clients take turns.
+      const auto shift_ns = static_cast<std::uint64_t>(1e9 / pace.rate * at);
       try {
-        run_client(options, prompts, subject.clients[at].get(), from_ns, end_ns,
-                   subject.samples[at]);
+        run_client(subject, at, {start_ns + shift_ns, end_ns, 1e9 * pace.clients / pace.rate},
+                   samples[at]);
       } catch (const std::runtime_error& error) {
         failures[at] = error.what();
       }
@@ -158,50 +180,11 @@ void run_slice(const OpenLoopOptions& options, const std::vector<std::string>& p
   for (const std::string& failure : failures) {
     if (!failure.empty()) throw std::runtime_error(failure);
   }
-}
-
-}  // namespace
-
-void run_open_loop(const OpenLoopOptions& options) {
-  std::vector<std::string> prompts;
-  for (std::uint32_t at = 0; at < kPrompts; ++at) {
-    base::Random random(at + 1);
-    std::string text(static_cast<std::size_t>(options.prompt_tokens) * 4, ' ');
-    for (char& letter : text) letter = static_cast<char>('a' + random.below(26));
-    prompts.push_back(std::move(text));
+  tools::Samples all;
+  for (const auto& own : samples) {
+    for (const double sample : own) all.add(sample);
   }
-  std::vector<std::unique_ptr<Subject>> subjects;
-  for (const std::string& wait : options.waits)
-    subjects.push_back(std::make_unique<Subject>(strategy_of(wait), options));
-  {
-    const Hogs hogs(options.hogs);
-    for (std::uint32_t slice = 0; slice < options.slices; ++slice) {
-      for (const auto& subject : subjects) run_slice(options, prompts, *subject);
-    }
-  }
-  nlohmann::ordered_json out;
-  out["rate"] = options.rate;
-  out["clients"] = options.clients;
-  out["hogs"] = options.hogs;
-  if (!options.json) {
-    std::printf("open loop: %.0f picks/s, %u clients, %u hogs, from the intended time\n",
-                options.rate, options.clients, options.hogs);
-  }
-  for (const auto& subject : subjects) {
-    tools::Samples all;
-    for (const auto& own : subject->samples) {
-      for (const double sample : own) all.add(sample);
-    }
-    const double p50 = all.percentile(0.5);
-    const double p99 = all.percentile(0.99);
-    const std::string name = subject->strategy.name;
-    out[name + "_p50_ns"] = p50;
-    out[name + "_p99_ns"] = p99;
-    if (!options.json) {
-      std::printf("%-10s p50 %9.1f us   p99 %9.1f us\n", name.c_str(), p50 / 1e3, p99 / 1e3);
-    }
-  }
-  if (options.json) std::printf("%s\n", out.dump(2).c_str());
+  return all;
 }
 
 }  // namespace pickd::bench

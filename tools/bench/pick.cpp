@@ -1,19 +1,24 @@
-// pickd-bench pick: the round trip of one pick at a time, beside the bare ring and the hashing of
-// the same prompt, taken in turns in one run.
+// pickd-bench pick: the round trip of one pick at a time and the rate of many at once, beside the
+// bare ring, other ways between two processes, the hashing and the daemon's work alone, taken in
+// turns in one run.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <array>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "abi/channel_layout.hpp"
 #include "daemon/base/clock.hpp"
-#include "daemon/base/random.hpp"
+#include "libclient/prompt_keys.hpp"
 #include "tools/bench/client.hpp"
 #include "tools/bench/daemon_process.hpp"
-#include "tools/bench/open_loop.hpp"
+#include "tools/bench/echo_probes.hpp"
+#include "tools/bench/pick_figures.hpp"
+#include "tools/bench/pipelined.hpp"
+#include "tools/bench/prompt_text.hpp"
 #include "tools/bench/ring_probe.hpp"
 #include "tools/bench/subcommands.hpp"
+#include "tools/bench/waiting.hpp"
+#include "tools/bench/worker_probe.hpp"
 
 namespace pickd::bench {
 
@@ -25,32 +30,26 @@ struct PickOptions {
   std::uint32_t prompts = 64;  // different prompts, taken in turn
   std::uint32_t rounds = 40;
   std::uint32_t picks = 2000;  // a round
+  double pipelined_slice_s = 0.2;
   std::string policy;
   bool json = false;
 };
 
-std::string make_text(std::uint32_t tokens, std::uint64_t seed) {
-  base::Random random(seed);
-  std::string text(static_cast<std::size_t>(tokens) * abi::kBytesPerToken, ' ');
-  for (char& letter : text) letter = static_cast<char>('a' + random.below(26));
-  return text;
-}
+constexpr std::array<std::uint32_t, 7> kHashedTokens = {64, 256, 1024, 4096, 16384, 65536, 131072};
+constexpr std::uint32_t kBatchesShare = 64;  // of a round's picks: batches of work in this process
 
-struct Figures {
-  tools::Samples pick_ns;
-  tools::Samples hash_ns;
-  tools::Samples ring_ns;
-  std::size_t record_bytes = 0;
+struct Echo {
+  std::unique_ptr<EchoProbe> probe;
+  tools::Samples* samples;
 };
 
 void run_round(const PickOptions& options, const std::vector<std::string>& prompts,
-               pickd_client* client, pickd_result* result, Figures& figures) {
+               pickd_client* client, pickd_result* result, PickFigures& figures) {
   constexpr std::uint32_t kWarmUp = 50;
   for (std::uint32_t at = 0; at < options.picks + kWarmUp; ++at) {
     const std::string& text = prompts[at % prompts.size()];
     const pickd_slice slice{text.data(), text.size()};
     pickd_request request = PICKD_REQUEST_INIT;
-    request.model = pickd_string("bench");
     request.text = &slice;
     request.text_count = 1;
     const std::uint64_t from_ns = base::monotonic_ns();
@@ -67,38 +66,46 @@ void run_round(const PickOptions& options, const std::vector<std::string>& promp
   }
 }
 
-void print_figures(const PickOptions& options, const Figures& figures) {
-  const double pick_p50 = figures.pick_ns.percentile(0.5);
-  const double hash_p50 = figures.hash_ns.percentile(0.5);
-  const double ring_p50 = figures.ring_ns.percentile(0.5);
-  const double ratio = pick_p50 / (ring_p50 + hash_p50);
-  if (options.json) {
-    nlohmann::ordered_json out;
-    out["endpoints"] = options.endpoints;
-    out["prompt_tokens"] = options.prompt_tokens;
-    out["record_bytes"] = figures.record_bytes;
-    out["pick_p50_ns"] = pick_p50;
-    out["pick_p99_ns"] = figures.pick_ns.percentile(0.99);
-    out["pick_p999_ns"] = figures.pick_ns.percentile(0.999);
-    out["hash_p50_ns"] = hash_p50;
-    out["ring_p50_ns"] = ring_p50;
-    out["ring_p99_ns"] = figures.ring_ns.percentile(0.99);
-    out["ratio_p50"] = ratio;
-    std::printf("%s\n", out.dump(2).c_str());
-    return;
+// One turn of every length, hashed as libpickd does it.
+void run_hashing(const std::string& text, std::vector<HashCost>& costs) {
+  const abi::KeyAlgorithm algorithm{1, abi::KeyKind::kText, 1, 0, 64 * abi::kBytesPerToken};
+  const std::vector<std::uint8_t> secret(abi::kHashSecretBytes, 0x5A);
+  const abi::KeyHasher hasher(secret.data());
+  std::vector<std::uint64_t> keys(abi::kKeysMax);
+  for (HashCost& cost : costs) {
+    const pickd_slice slice{text.data(), std::size_t{cost.tokens} * abi::kBytesPerToken};
+    client::Prompt prompt;
+    prompt.segments = &slice;
+    prompt.segment_count = 1;
+    prompt.bytes = slice.size;
+    const auto count = static_cast<std::uint32_t>(client::count_keys(prompt, algorithm));
+    for (int turn = 0; turn < 5; ++turn) {
+      const std::uint64_t from_ns = base::monotonic_ns();
+      client::hash_prompt(hasher, algorithm, keys[0], prompt, count, keys.data());
+      cost.ns.add(static_cast<double>(base::monotonic_ns() - from_ns));
+    }
   }
-  std::printf("%u endpoints, prompt of %u tokens as text, record of %zu bytes, daemon awake\n",
-              options.endpoints, options.prompt_tokens, figures.record_bytes);
-  std::printf("%-28s p50 %6.0f ns   p99 %6.0f ns   p99.9 %6.0f ns\n", "pick, hashing included",
-              pick_p50, figures.pick_ns.percentile(0.99), figures.pick_ns.percentile(0.999));
-  std::printf("%-28s p50 %6.0f ns\n", "hashing", hash_p50);
-  std::printf("%-28s p50 %6.0f ns   p99 %6.0f ns\n", "bare ring, same record", ring_p50,
-              figures.ring_ns.percentile(0.99));
-  std::printf("%-28s %.2f (at most 4 wanted)\n", "pick / (ring + hashing)", ratio);
+}
+
+void run_echoes(const PickOptions& options, const std::vector<Echo>& echoes,
+                const PickFigures& figures) {
+  // Each costs tens of microseconds where a pick costs a few.
+  const std::uint32_t turns = options.picks / 20 + 1;
+  for (const Echo& echo : echoes) {
+    if (echo.probe == nullptr) continue;
+    echo.probe->run(figures.record_bytes, figures.answer_bytes, turns, *echo.samples);
+  }
 }
 
 void run_pick(const PickOptions& options) {
-  RingProbe probe;
+  PickFigures figures;
+  // They fork, so before everything that starts a thread.
+  RingProbe ring;
+  std::vector<Echo> echoes;
+  echoes.push_back({make_eventfd_probe(), &figures.eventfd_ns});
+  echoes.push_back({make_unix_probe(), &figures.unix_ns});
+  echoes.push_back({make_grpc_probe(), &figures.grpc_ns});
+
   DaemonOptions daemon_options;
   daemon_options.profile = options.policy;
   daemon_options.endpoints = options.endpoints;
@@ -109,18 +116,69 @@ void run_pick(const PickOptions& options) {
   const ResultHandle result(pickd_result_new());
   std::vector<std::string> prompts;
   for (std::uint32_t at = 0; at < options.prompts; ++at)
-    prompts.push_back(make_text(options.prompt_tokens, at));
-  Figures figures;
-  const std::uint32_t block_tokens = daemon.control().state().block_tokens();
-  const std::size_t keys = (options.prompt_tokens + block_tokens - 1) / block_tokens;
-  figures.record_bytes =
-      abi::ring_units_bytes(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t));
+    prompts.push_back(make_prompt_text(options.prompt_tokens, at));
+
+  PipelinedOptions pipelined_options;
+  pipelined_options.endpoints = options.endpoints;
+  pipelined_options.policy = options.policy;
+  pipelined_options.slice_s = options.pipelined_slice_s;
+  Pipelined pipelined(pipelined_options);
+  WorkerProbe pick_work(
+      {options.endpoints, options.prompts, options.prompt_tokens, options.policy});
+  WorkerProbe pipelined_work({options.endpoints, pipelined_options.prompts,
+                              pipelined_options.prompt_tokens, options.policy});
+
+  figures.endpoints = options.endpoints;
+  figures.prompt_tokens = options.prompt_tokens;
+  figures.record_bytes = abi::ring_units_bytes(pick_work.record_bytes());
+  figures.answer_bytes = abi::ring_units_bytes(pick_work.answer_bytes());
+  figures.outstanding = pipelined_options.outstanding;
+  figures.pipelined_tokens = pipelined_options.prompt_tokens;
+  figures.pipelined_prompts = pipelined_options.prompts;
+  for (const std::uint32_t tokens : kHashedTokens) figures.hash_costs.push_back({tokens, {}});
+  const std::string longest = make_prompt_text(kHashedTokens.back(), 0);
+
+  tools::Samples unused;
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     daemon.wait_until_asleep();
-    probe.run(figures.record_bytes, options.picks, figures.ring_ns);
+    ring.run(figures.record_bytes, figures.answer_bytes, options.picks, figures.ring_ns);
     run_round(options, prompts, client.get(), result.get(), figures);
+    daemon.wait_until_asleep();
+    pick_work.run(options.picks / kBatchesShare + 1, figures.daemon_ns, unused);
+    pipelined_work.run(options.picks / kBatchesShare + 1, unused, figures.worker_ns);
+    pipelined.run();
+    run_hashing(longest, figures.hash_costs);
+    run_echoes(options, echoes, figures);
   }
-  print_figures(options, figures);
+  figures.picks_s = pipelined.picks_s();
+  figures.worker_core_share = pipelined.worker_share();
+  figures.client_core_share = pipelined.client_share();
+  if (options.json)
+    print_json(figures);
+  else
+    print_table(figures);
+}
+
+void add_waiting(CLI::App& app, WaitingOptions& options) {
+  app.add_flag("--standard", options.standard,
+               "Ways of waiting at two rates with 0, 1, 2 and 4 hogs: one table");
+  app.add_option("--rate", options.rate,
+                 "Open loop: so many picks a second in all, timed from the intended time; --rounds "
+                 "and --picks are not used")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--clients", options.clients, "Open loop: clients, a thread each")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--hogs", options.hogs, "Open loop: processes that keep a core busy meanwhile")
+      ->check(CLI::Range(0, 256));
+  app.add_option("--wait", options.waits, "Open loop: how to wait; without it all three, in turns")
+      ->check(CLI::IsMember({"block", "default", "spin"}));
+  app.add_option("--slices", options.slices, "Open loop: turns of every way of waiting")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--slice-seconds", options.slice_s, "Open loop: length of a turn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -143,32 +201,21 @@ void add_pick(CLI::App& app) {
   app.add_option("--picks", options->picks, "Picks a round")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  app.add_option("--policy", options->policy, "Scheduling profile by name");
-  app.add_flag("--json", options->json, "Print one JSON object");
-  const auto loop = std::make_shared<OpenLoopOptions>();
-  app.add_option("--rate", loop->rate,
-                 "Open loop: so many picks a second in all, timed from the intended time; --rounds "
-                 "and --picks are not used")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--clients", loop->clients, "Open loop: clients, a thread each")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  app.add_option("--hogs", loop->hogs, "Open loop: processes that keep a core busy meanwhile")
-      ->check(CLI::Range(0, 256));
-  app.add_option("--wait", loop->waits, "Open loop: how to wait; without it all three, in turns")
-      ->check(CLI::IsMember({"block", "adaptive", "spin"}));
-  app.add_option("--slices", loop->slices, "Open loop: turns of every way of waiting")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  app.add_option("--slice-seconds", loop->slice_s, "Open loop: length of a turn")
+  app.add_option("--pipelined-seconds", options->pipelined_slice_s,
+                 "Length of a round's turn of pipelined picks")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.callback([options, loop] {
-    if (loop->rate == 0) return run_pick(*options);
-    loop->endpoints = options->endpoints;
-    loop->prompt_tokens = options->prompt_tokens;
-    loop->json = options->json;
-    run_open_loop(*loop);
+  app.add_option("--policy", options->policy, "Scheduling profile by name");
+  app.add_flag("--json", options->json, "Print one JSON object");
+  const auto waiting = std::make_shared<WaitingOptions>();
+  add_waiting(app, *waiting);
+  app.callback([options, waiting] {
+    if (waiting->rate == 0 && !waiting->standard) return run_pick(*options);
+    waiting->endpoints = options->endpoints;
+    waiting->json = options->json;
+    if (waiting->standard) return run_waiting_standard(*waiting);
+    waiting->prompt_tokens = options->prompt_tokens;
+    run_waiting(*waiting);
   });
 }
 

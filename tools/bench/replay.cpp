@@ -166,7 +166,7 @@ class Replay {
       const std::size_t keys = std::min<std::size_t>(
           (request.input_tokens + block_tokens - 1) / block_tokens, options_.keys_max);
       probe.run(abi::ring_units_bytes(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t)),
-                kRoundTrips / 8, figures.ring_ns);
+                abi::kLinePairBytes, kRoundTrips / 8, figures.ring_ns);
     }
   }
 

@@ -23,7 +23,7 @@ namespace pickd::bench {
 namespace {
 
 constexpr std::size_t kSlotBytes = 64 * 1024;
-constexpr std::size_t kAnswerBytes = abi::kLinePairBytes;
+constexpr std::size_t kAnswerBytesMax = 4096;
 
 void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
   ::syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
@@ -38,8 +38,9 @@ struct RingProbe::Shared {
   alignas(
       abi::kLinePairBytes) std::atomic<std::uint32_t> awake;  // 0: the echo sleeps, 2: it shall end
   std::atomic<std::uint32_t> bytes;
+  std::atomic<std::uint32_t> answer_bytes;
   alignas(abi::kLinePairBytes) std::byte submission[kSlotBytes];
-  alignas(abi::kLinePairBytes) std::byte completion[kAnswerBytes];
+  alignas(abi::kLinePairBytes) std::byte completion[kAnswerBytesMax];
 };
 
 RingProbe::RingProbe() {
@@ -80,21 +81,25 @@ void RingProbe::echo(Shared* shared) {
       continue;
     }
     seen = submitted;
-    // As the daemon does: a private copy, then an answer of one line pair.
+    // As the daemon does: a private copy, then an answer.
     const std::size_t bytes = shared->bytes.load(std::memory_order_relaxed);
     std::memcpy(copy.data(), shared->submission, bytes);
-    std::memcpy(shared->completion, copy.data(), kAnswerBytes);
+    std::memcpy(shared->completion, copy.data(),
+                shared->answer_bytes.load(std::memory_order_relaxed));
     shared->completed.store(seen, std::memory_order_release);
   }
 }
 
-void RingProbe::run(std::size_t bytes, std::size_t count, tools::Samples& samples) {
-  bytes = std::clamp(bytes, kAnswerBytes, kSlotBytes);
+void RingProbe::run(std::size_t bytes, std::size_t answer_bytes, std::size_t count,
+                    tools::Samples& samples) {
+  bytes = std::clamp(bytes, sizeof(std::uint64_t), kSlotBytes);
+  answer_bytes = std::clamp(answer_bytes, sizeof(std::uint64_t), kAnswerBytesMax);
+  shared_->answer_bytes.store(static_cast<std::uint32_t>(answer_bytes), std::memory_order_relaxed);
   shared_->bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   shared_->awake.store(1, std::memory_order_release);
   futex(shared_->awake, FUTEX_WAKE, 1);
   std::vector<std::byte> record(bytes, std::byte{1});
-  std::byte answer[kAnswerBytes];
+  std::byte answer[kAnswerBytesMax];
   constexpr std::size_t kWarmUp = 100;
   for (std::size_t at = 0; at < count + kWarmUp; ++at) {
     record[0] = static_cast<std::byte>(at);
@@ -103,7 +108,7 @@ void RingProbe::run(std::size_t bytes, std::size_t count, tools::Samples& sample
     const std::uint64_t turn = shared_->submitted.load(std::memory_order_relaxed) + 1;
     shared_->submitted.store(turn, std::memory_order_release);
     while (shared_->completed.load(std::memory_order_acquire) != turn) abi::spin_pause();
-    std::memcpy(answer, shared_->completion, sizeof answer);
+    std::memcpy(answer, shared_->completion, answer_bytes);
     const std::uint64_t to_ns = base::monotonic_ns();
     if (at >= kWarmUp) samples.add(static_cast<double>(to_ns - from_ns));
   }

@@ -1,6 +1,6 @@
-// The floor under a pick: one round trip over a bare ring pair, a record of `bytes` out and one
-// line back, between two processes that do nothing else. The other end spins only while a probe
-// runs.
+// The floor under a pick: one round trip over a bare ring pair, a record out and an answer back,
+// copied on both sides, between two processes that do nothing else. The other end spins only while
+// a probe runs.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ class RingProbe {
   RingProbe& operator=(const RingProbe&) = delete;
 
   // Adds `count` round-trip times in nanoseconds.
-  void run(std::size_t bytes, std::size_t count, tools::Samples& samples);
+  void run(std::size_t bytes, std::size_t answer_bytes, std::size_t count, tools::Samples& samples);
 
  private:
   struct Shared;

@@ -12,6 +12,7 @@ void add_replay(CLI::App& app);
 void add_pick(CLI::App& app);
 void add_metrics(CLI::App& app);
 void add_reactor(CLI::App& app);
+void add_schedule(CLI::App& app);
 void add_scrape(CLI::App& app);
 
 }  // namespace pickd::bench

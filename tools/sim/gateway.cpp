@@ -66,14 +66,13 @@ Gateway::Gateway(const GatewayOptions& options)
       random_(options.seed ^ 0xACE) {
   config::SchedulingConfig scheduling;
   scheduling.profile = options.policy;
-  auto profile = pick::make_profile(scheduling);
-  if (!profile) throw std::runtime_error(profile.error().text);
-  profile_ = std::move(*profile);
+  auto schedule = pick::Schedule::make(scheduling);
+  if (!schedule) throw std::runtime_error(schedule.error().text);
   reservations_.observe(flights_);
   core_ = std::make_unique<pick::PickCore>(
       pick::PickCore::Parts{records_.get(), &table_, &reservations_, kBlockTokens, 1, abi::kKeysMax,
                             options.seed, &flights_},
-      *profile_);
+      std::move(*schedule));
   for (std::uint32_t at = 0; at < options.endpoints; ++at) {
     endpoints::EndpointSpec spec;
     spec.name = "e" + std::to_string(at);

@@ -9,7 +9,7 @@
 
 #include "daemon/endpoints/endpoint_table.hpp"
 #include "daemon/pick/pick_core.hpp"
-#include "daemon/pick/scheduler.hpp"
+#include "daemon/pick/schedule.hpp"
 #include "daemon/prefix/horizons.hpp"
 #include "daemon/prefix/sweep.hpp"
 #include "tools/sim/workload.hpp"
@@ -81,7 +81,6 @@ class Gateway {
   endpoints::TopologyStore store_;
   endpoints::EndpointTable endpoints_;
   state::Counters counters_;
-  std::unique_ptr<const pick::Profile> profile_;
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<pick::PickScratch> scratch_;
   latency::Learner learner_;

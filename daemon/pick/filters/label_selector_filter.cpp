@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -49,7 +48,7 @@ class LabelSelectorFilter final : public Filter {
   std::vector<Expression> expressions_;
 };
 
-void read_match_labels(config::ParameterReader& parameters, std::vector<Expression>& expressions) {
+void read_match_labels(Parameters& parameters, std::vector<Expression>& expressions) {
   const config::Tree labels = parameters.tree("matchLabels");
   if (labels == nullptr) return;
   if (!labels->is_map()) return parameters.refuse("matchLabels", "must be a map of label to value");
@@ -62,7 +61,7 @@ void read_match_labels(config::ParameterReader& parameters, std::vector<Expressi
   }
 }
 
-void read_expression(config::ParameterReader& parameters, const config::Node& item,
+void read_expression(Parameters& parameters, const config::Node& item,
                      std::vector<Expression>& expressions) {
   const config::Node* key = item.find("key");
   const config::Node* op = item.find("operator");
@@ -107,9 +106,7 @@ void read_expression(config::ParameterReader& parameters, const config::Node& it
   expressions.push_back(std::move(expression));
 }
 
-}  // namespace
-
-std::unique_ptr<Plugin> make_label_selector_filter(config::ParameterReader& parameters) {
+std::unique_ptr<Plugin> make_label_selector_filter(Parameters& parameters) {
   std::vector<Expression> expressions;
   read_match_labels(parameters, expressions);
   if (const config::Tree list = parameters.tree("matchExpressions"); list != nullptr) {
@@ -121,6 +118,29 @@ std::unique_ptr<Plugin> make_label_selector_filter(config::ParameterReader& para
                       "a label-selector-filter needs matchLabels or matchExpressions");
   }
   return std::make_unique<LabelSelectorFilter>(std::move(expressions));
+}
+
+}  // namespace
+
+PluginInfo describe_label_selector_filter() {
+  return {"label-selector-filter",
+          PluginKind::kFilter,
+          0,
+          "Keeps endpoints whose labels fit a Kubernetes label selector.",
+          "",
+          {{"matchLabels", ParameterKind::kTree, "", 0, 0, "",
+            "Map of label to value; all must be equal."},
+           {"matchExpressions", ParameterKind::kTree, "", 0, 0, "",
+            "List of {key, operator, values}; operator is In, NotIn, Exists or DoesNotExist."}},
+          make_label_selector_filter};
+}
+
+// The Endpoint Picker's older name of the same.
+PluginInfo describe_by_label_selector() {
+  PluginInfo info = describe_label_selector_filter();
+  info.type = "by-label-selector";
+  info.summary = "The older name of label-selector-filter.";
+  return info;
 }
 
 }  // namespace pickd::pick

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -60,8 +60,15 @@ std::uint64_t RoundRobinPicker::order(const std::uint16_t* ids, std::size_t coun
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_round_robin_picker(config::ParameterReader&) {
-  return std::make_unique<RoundRobinPicker>();
+PluginInfo describe_round_robin_picker() {
+  return {
+      "round-robin-picker",
+      PluginKind::kPicker,
+      0,
+      "Takes the candidate that was picked longest ago, whatever the scores.",
+      "",
+      {},
+      [](Parameters&) -> std::unique_ptr<Plugin> { return std::make_unique<RoundRobinPicker>(); }};
 }
 
 }  // namespace pickd::pick

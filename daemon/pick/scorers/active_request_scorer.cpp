@@ -1,8 +1,7 @@
 // active-request-scorer: our own requests in flight, relative to the busiest candidate.
 #include <algorithm>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -32,10 +31,23 @@ class ActiveRequestScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_active_request_scorer(config::ParameterReader& parameters) {
-  const std::uint64_t idle = parameters.integer("idleThreshold", 0, 0, 1'000'000);
-  const double busy = parameters.number("maxBusyScore", 1.0, 0.0, 1.0);
-  return std::make_unique<ActiveRequestScorer>(idle, busy);
+PluginInfo describe_active_request_scorer() {
+  return {"active-request-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kInflightRequests),
+          "Prefers endpoints with fewer requests of ours in flight.",
+          "1 when n <= idleThreshold, else (max - n) / max x maxBusyScore",
+          {{"idleThreshold", ParameterKind::kInteger, "0", 0, 1e6, "",
+            "Requests up to which an endpoint counts as idle."},
+           {"maxBusyScore", ParameterKind::kNumber, "1", 0, 1, "",
+            "Score of the least busy endpoint that is not idle."},
+           {"inFlightLoadProducerName", ParameterKind::kReference, "", 0, 0, "",
+            "Taken; pickd has one count of its own requests."}},
+          [](Parameters& parameters) -> std::unique_ptr<Plugin> {
+            const std::uint64_t idle = parameters.integer("idleThreshold");
+            const double busy = parameters.number("maxBusyScore");
+            return std::make_unique<ActiveRequestScorer>(idle, busy);
+          }};
 }
 
 }  // namespace pickd::pick

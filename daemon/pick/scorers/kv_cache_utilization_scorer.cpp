@@ -1,7 +1,7 @@
 // kv-cache-utilization-scorer: how much of its KV cache the engine has free.
 #include <cmath>
 
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -20,8 +20,16 @@ class KvCacheUtilizationScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_kv_cache_utilization_scorer(config::ParameterReader&) {
-  return std::make_unique<KvCacheUtilizationScorer>();
+PluginInfo describe_kv_cache_utilization_scorer() {
+  return {"kv-cache-utilization-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kKvUse),
+          "Prefers endpoints whose engine has more of its KV cache free.",
+          "1 - share in use; nothing where it is unknown",
+          {},
+          [](Parameters&) -> std::unique_ptr<Plugin> {
+            return std::make_unique<KvCacheUtilizationScorer>();
+          }};
 }
 
 }  // namespace pickd::pick

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -30,8 +29,19 @@ class LeastPredictedCostScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_least_predicted_cost_scorer(config::ParameterReader&) {
-  return std::make_unique<LeastPredictedCostScorer>();
+PluginInfo describe_least_predicted_cost_scorer() {
+  return {
+      "least-predicted-cost-scorer",
+      PluginKind::kScorer,
+      columns_of(Column::kCost, Column::kUncachedTokens),
+      "Prefers the endpoint where the request costs the fewest seconds, learned rates and load "
+      "taken together.",
+      "lowest cost / cost; cost = wait + prefill + price of fleet work + own decode + slow-down "
+      "of others",
+      {},
+      [](Parameters&) -> std::unique_ptr<Plugin> {
+        return std::make_unique<LeastPredictedCostScorer>();
+      }};
 }
 
 }  // namespace pickd::pick

@@ -2,7 +2,7 @@
 // produce_adapter() in producers.cpp.
 #include <cmath>
 
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -21,8 +21,18 @@ class LoraAffinityScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_lora_affinity_scorer(config::ParameterReader&) {
-  return std::make_unique<LoraAffinityScorer>();
+PluginInfo describe_lora_affinity_scorer() {
+  return {
+      "lora-affinity-scorer",
+      PluginKind::kScorer,
+      columns_of(Column::kAdapter),
+      "Prefers endpoints that have the request's adapter loaded.",
+      "1 loaded, or sent there by us before; 0.8 room for it (active + waiting < max); 0.6 being "
+      "loaded; 0 no room; nothing where the engine tells no adapters",
+      {},
+      [](Parameters&) -> std::unique_ptr<Plugin> {
+        return std::make_unique<LoraAffinityScorer>();
+      }};
 }
 
 }  // namespace pickd::pick

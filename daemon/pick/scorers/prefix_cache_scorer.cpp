@@ -2,8 +2,7 @@
 // an optional second term lets the length of a match count beside its share.
 #include <algorithm>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -38,10 +37,24 @@ class PrefixCacheScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_prefix_cache_scorer(config::ParameterReader& parameters) {
-  const double weight = parameters.number("matchLengthWeight", 0.0, 0.0, 1.0);
-  const double scale = parameters.number("matchLengthScaleTokens", 8192.0, 1.0, 1e9);
-  return std::make_unique<PrefixCacheScorer>(weight, scale);
+PluginInfo describe_prefix_cache_scorer() {
+  return {"prefix-cache-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kMatchBlocks, Column::kUncachedTokens),
+          "Prefers endpoints that hold more of the prompt's prefix.",
+          "(1 - w) match / total blocks + w min(1, matched tokens / scale)^2, with w = "
+          "matchLengthWeight and scale = matchLengthScaleTokens; 0 without a prompt",
+          {{"matchLengthWeight", ParameterKind::kNumber, "0", 0, 1, "",
+            "Share of the score that the length of a match decides."},
+           {"matchLengthScaleTokens", ParameterKind::kNumber, "8192", 1, 1e9, "",
+            "Tokens of a match from which its length counts in full."},
+           {"prefixMatchInfoProducerName", ParameterKind::kReference, "", 0, 0, "",
+            "Taken; pickd has one prefix table."}},
+          [](Parameters& parameters) -> std::unique_ptr<Plugin> {
+            const double weight = parameters.number("matchLengthWeight");
+            const double scale = parameters.number("matchLengthScaleTokens");
+            return std::make_unique<PrefixCacheScorer>(weight, scale);
+          }};
 }
 
 }  // namespace pickd::pick

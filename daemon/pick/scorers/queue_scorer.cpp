@@ -1,9 +1,7 @@
 // queue-scorer: requests waiting in the engine, between the shortest and the longest known queue;
 // our own in flight where no engine tells.
-#include <algorithm>
-#include <cmath>
-
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
+#include "daemon/pick/scorers/least.hpp"
 
 namespace pickd::pick {
 
@@ -13,30 +11,25 @@ class QueueScorer final : public Scorer {
  public:
   bool score(const PickContext& context, std::span<float> scores) const override {
     auto waiting = context.candidates.column(Column::kWaiting);
-    const bool none_told =
-        std::all_of(waiting.begin(), waiting.end(), [](float queue) { return std::isnan(queue); });
     // Nobody tells its queue: what we have in flight there is the next best. Without this the other
     // scorers, and with them the longest match, would decide alone.
-    if (none_told) waiting = context.candidates.column(Column::kInflightRequests);
-    float shortest = std::numeric_limits<float>::infinity();
-    float longest = 0;
-    for (const float queue : waiting) {  // an unknown queue enters neither
-      if (std::isnan(queue)) continue;
-      shortest = std::min(shortest, queue);
-      longest = std::max(longest, queue);
-    }
-    for (std::size_t at = 0; at < scores.size(); ++at) {
-      if (std::isnan(waiting[at])) continue;
-      scores[at] = longest == shortest ? 1.0F : (longest - waiting[at]) / (longest - shortest);
-    }
+    if (none_known(waiting)) waiting = context.candidates.column(Column::kInflightRequests);
+    score_least_first(waiting, scores);
     return true;
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_queue_scorer(config::ParameterReader&) {
-  return std::make_unique<QueueScorer>();
+PluginInfo describe_queue_scorer() {
+  return {"queue-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kWaiting, Column::kInflightRequests),
+          "Prefers endpoints whose engine has fewer requests waiting.",
+          "(max - waiting) / (max - min); 1 when all are equal; by our own requests in flight when "
+          "no engine tells",
+          {},
+          [](Parameters&) -> std::unique_ptr<Plugin> { return std::make_unique<QueueScorer>(); }};
 }
 
 }  // namespace pickd::pick

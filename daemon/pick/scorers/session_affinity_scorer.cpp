@@ -1,34 +1,33 @@
 // session-affinity-scorer: the endpoint that served the session last.
-#include <algorithm>
-
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
-#include "daemon/pick/session_ttl.hpp"
+#include "daemon/pick/session_choice.hpp"
 
 namespace pickd::pick {
 
 namespace {
 
-class SessionAffinityScorer final : public Scorer, public SessionTtl {
+class SessionAffinityScorer final : public Scorer, public SessionChoice {
  public:
-  explicit SessionAffinityScorer(std::uint64_t ttl_ms) : ttl_ms_(ttl_ms) {}
+  using SessionChoice::SessionChoice;
 
+  ColumnSet columns(ColumnSet declared) const override { return reads_table() ? declared : 0; }
   bool score(const PickContext& context, std::span<float> scores) const override {
-    const auto session = context.candidates.column(Column::kSession);
-    std::copy(session.begin(), session.end(), scores.begin());
+    mark(context, scores);
     return true;
   }
-  std::uint64_t session_ttl_ms() const override { return ttl_ms_; }
-
- private:
-  std::uint64_t ttl_ms_;
 };
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_session_affinity_scorer(config::ParameterReader& parameters) {
-  const std::uint64_t ttl_ms = parameters.duration_ms("ttl", 300'000, 1'000, 12ULL * 3600 * 1000);
-  return std::make_unique<SessionAffinityScorer>(ttl_ms);
+PluginInfo describe_session_affinity_scorer() {
+  return {"session-affinity-scorer",
+          PluginKind::kScorer,
+          SessionChoice::columns_read(),
+          "Prefers the endpoint that served the session last.",
+          "1 the session's endpoint, else 0",
+          SessionChoice::parameters(),
+          [](Parameters& parameters) -> std::unique_ptr<Plugin> {
+            return std::make_unique<SessionAffinityScorer>(parameters);
+          }};
 }
 
 }  // namespace pickd::pick

@@ -2,8 +2,7 @@
 // included.
 #include <algorithm>
 
-#include "daemon/config/parameters.hpp"
-#include "daemon/pick/plugin.hpp"
+#include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
 
@@ -29,9 +28,20 @@ class TokenLoadScorer final : public Scorer {
 
 }  // namespace
 
-std::unique_ptr<Plugin> make_token_load_scorer(config::ParameterReader& parameters) {
-  return std::make_unique<TokenLoadScorer>(
-      parameters.number("queueThresholdTokens", 4'194'304.0, 1.0, 1e12));
+PluginInfo describe_token_load_scorer() {
+  return {"token-load-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kInflightTokens, Column::kUncachedTokens),
+          "Prefers endpoints with less prefill of ours ahead, this request's included.",
+          "1 - min(1, (uncached tokens in flight + uncached tokens of this request) / "
+          "queueThresholdTokens)",
+          {{"queueThresholdTokens", ParameterKind::kNumber, "4194304", 1, 1e12, "",
+            "Tokens from which the score is 0."},
+           {"inFlightLoadProducerName", ParameterKind::kReference, "", 0, 0, "",
+            "Taken; pickd has one count of its own requests."}},
+          [](Parameters& parameters) -> std::unique_ptr<Plugin> {
+            return std::make_unique<TokenLoadScorer>(parameters.number("queueThresholdTokens"));
+          }};
 }
 
 }  // namespace pickd::pick

@@ -1,0 +1,29 @@
+// A configuration that changed while the daemon runs: its scheduling is taken, the rest waits for a
+// restart, and what is wrong changes nothing.
+#include "daemon/base/log.hpp"
+#include "daemon/control/control_server.hpp"
+
+namespace pickd::control {
+
+void ControlServer::reconfigure(base::Result<config::Config> next) {
+  const auto refuse = [this](const std::string& why) {
+    counters_->add(abi::Counter::config_reload_failures);
+    spdlog::error("configuration not taken, the one before stays in force: {}", why);
+  };
+  if (!next) return refuse(next.error().text);
+  auto schedule = pick::Schedule::make(next->scheduling);
+  if (!schedule) return refuse(schedule.error().text);
+  config::Config rest = *next;
+  rest.scheduling = config_.scheduling;
+  if (!(rest == config_)) {
+    spdlog::warn(
+        "configuration: changes outside of `scheduling` need a restart, and were not taken");
+  }
+  if (next->scheduling == config_.scheduling) return;
+  room_->set_schedule(std::move(*schedule));
+  config_.scheduling = next->scheduling;
+  counters_->add(abi::Counter::config_reloads);
+  spdlog::info("configuration: profile {} from here on", room_->schedule().name());
+}
+
+}  // namespace pickd::control

@@ -1,0 +1,175 @@
+#include "tools/bench/schedule_rig.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "daemon/base/clock.hpp"
+#include "daemon/endpoints/endpoint_table.hpp"
+#include "daemon/endpoints/topology_store.hpp"
+#include "daemon/pick/builtin_profiles.hpp"
+#include "daemon/pick/pick_core.hpp"
+
+namespace pickd::bench {
+
+namespace {
+
+constexpr std::uint32_t kBlockTokens = 64;
+constexpr std::uint64_t kLines = 1 << 18;  // 16 MiB
+constexpr std::uint32_t kSlots = 1 << 13;
+constexpr std::uint32_t kConversations = 256;
+constexpr std::uint32_t kHolders = 3;  // endpoints that hold a conversation, each to another depth
+constexpr std::uint32_t kWarmUpPicks = 200;
+constexpr std::uint32_t kUid = 1000;
+
+struct FreeWords {
+  void operator()(abi::Word* words) const { ::operator delete (words, std::align_val_t{64}); }
+};
+
+std::unique_ptr<abi::Word, FreeWords> make_words(std::uint64_t count) {
+  std::unique_ptr<abi::Word, FreeWords> words(
+      static_cast<abi::Word*>(::operator new (count * sizeof(abi::Word), std::align_val_t{64})));
+  for (std::uint64_t at = 0; at < count; ++at) new (words.get() + at) abi::Word(0);
+  return words;
+}
+
+double quantile(std::vector<std::uint64_t>& sorted, double q) {
+  const auto at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
+  return static_cast<double>(sorted[at]);
+}
+
+}  // namespace
+
+struct ScheduleRig::Parts {
+  explicit Parts(std::uint32_t endpoint_count)
+      : ids(endpoint_count + 1),
+        words(make_words(kLines * abi::kWordsPerLine)),
+        records(new abi::EndpointRecord[ids]()),
+        slots(new abi::Reservation[kSlots]()),
+        table({words.get(), kLines, records.get(), ids, &global_horizon, 10}),
+        reservations(slots.get(), kSlots, records.get()),
+        endpoints({records.get(), ids, &high_water, 0}, topologies),
+        counters(row) {}
+
+  std::uint32_t ids;
+  std::unique_ptr<abi::Word, FreeWords> words;
+  std::unique_ptr<abi::EndpointRecord[]> records;
+  std::unique_ptr<abi::Reservation[]> slots;
+  abi::Word global_horizon{0};
+  abi::Word high_water{1};
+  abi::Word row[abi::kCountersMax]{};
+  prefix::PrefixTable table;
+  endpoints::Reservations reservations;
+  endpoints::TopologyStore topologies;
+  endpoints::EndpointTable endpoints;
+  state::Counters counters;
+  std::vector<std::vector<std::uint64_t>> conversations;
+  std::uint32_t prompt_tokens = 0;
+  std::uint64_t tick = 1000;
+  std::uint64_t sequence = 0;
+};
+
+ScheduleRig::~ScheduleRig() = default;
+
+ScheduleRig::ScheduleRig(std::uint32_t endpoints, std::uint32_t prompt_tokens)
+    : parts_(std::make_unique<Parts>(endpoints)) {
+  Parts& parts = *parts_;
+  parts.prompt_tokens = prompt_tokens;
+  base::Random random(7);
+  std::vector<endpoints::EndpointSpec> specs;
+  for (std::uint32_t at = 1; at <= endpoints; ++at) {
+    endpoints::EndpointSpec spec;
+    spec.name = "e" + std::to_string(at);
+    spec.address = spec.name + ":8000";
+    spec.waiting = random.below(8);
+    spec.running = random.below(64);
+    spec.kv_use_ppm = random.below(1'000'000);
+    specs.push_back(std::move(spec));
+  }
+  if (auto added = parts.endpoints.replace(specs, "bench", parts.tick); !added)
+    throw std::runtime_error(added.error().text);
+  parts.tick += 10;
+  const auto now = static_cast<std::uint32_t>(parts.tick);
+  const std::uint32_t blocks = (prompt_tokens + kBlockTokens - 1) / kBlockTokens;
+  for (std::uint32_t at = 0; at < kConversations; ++at) {
+    std::vector<std::uint64_t> keys(blocks);
+    std::generate(keys.begin(), keys.end(), [&random] { return random.next(); });
+    for (std::uint32_t holder = 0; holder < kHolders; ++holder) {
+      const std::size_t depth = random.below(blocks) + 1;
+      parts.table.stamp(std::span<const std::uint64_t>(keys).first(depth),
+                        random.below(endpoints) + 1, now, abi::Tier::kAssumed, now);
+    }
+    parts.conversations.push_back(std::move(keys));
+  }
+}
+
+ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
+                                     std::uint32_t picks) {
+  Parts& parts = *parts_;
+  auto schedule = pick::Schedule::make(scheduling);
+  if (!schedule) throw std::runtime_error(schedule.error().text);
+  pick::PickCore core(
+      {parts.records.get(), &parts.table, &parts.reservations, kBlockTokens, 1, abi::kKeysMax, 42},
+      std::move(*schedule));
+  pick::PickScratch scratch(11);
+  base::Random random(13);
+  const endpoints::Topology& topology = parts.topologies.current();
+  const auto clock_ns = static_cast<std::uint64_t>(measure_clock_ns());
+  std::vector<std::uint64_t> pick_ns;
+  std::vector<std::uint64_t> remember_ns;
+  pick_ns.reserve(picks);
+  remember_ns.reserve(picks);
+  std::vector<endpoints::Ticket> running;
+  const std::size_t running_max = std::min<std::size_t>(parts.ids * 4, kSlots / 2);
+  pick::PickResult result;
+  for (std::uint32_t turn = 0; turn < picks + kWarmUpPicks; ++turn) {
+    pick::PickRequest request;
+    request.keys = parts.conversations[random.below(kConversations)];
+    request.prompt_tokens = parts.prompt_tokens;
+    request.ticket = {7, ++parts.sequence};
+    request.uid = kUid;
+    const std::uint64_t start_ns = base::monotonic_ns();
+    core.pick(request, topology, parts.tick, scratch, parts.counters, result);
+    const std::uint64_t picked_ns = base::monotonic_ns();
+    core.remember(request, result, parts.tick, parts.counters);
+    const std::uint64_t end_ns = base::monotonic_ns();
+    if (turn >= kWarmUpPicks) {
+      pick_ns.push_back(picked_ns - start_ns - std::min(clock_ns, picked_ns - start_ns));
+      remember_ns.push_back(end_ns - picked_ns - std::min(clock_ns, end_ns - picked_ns));
+    }
+    // As many in flight as a fleet has, in order of the picks.
+    running.push_back(request.ticket);
+    if (running.size() < running_max) continue;
+    parts.reservations.end(running.front(), kUid);
+    running.erase(running.begin());
+  }
+  for (const endpoints::Ticket& ticket : running) parts.reservations.end(ticket, kUid);
+  std::sort(pick_ns.begin(), pick_ns.end());
+  std::sort(remember_ns.begin(), remember_ns.end());
+  return {quantile(pick_ns, 0.5), quantile(pick_ns, 0.99), quantile(remember_ns, 0.5)};
+}
+
+config::SchedulingConfig named_profile(const std::string& name) {
+  const pick::BuiltinProfile* profile = pick::find_builtin_profile(name);
+  if (profile == nullptr) throw std::runtime_error("there is no profile " + name);
+  return profile->make();
+}
+
+config::SchedulingConfig without(config::SchedulingConfig scheduling, const std::string& plugin) {
+  for (config::ProfileConfig& profile : scheduling.profiles) {
+    std::erase_if(profile.plugins,
+                  [&](const config::PluginUse& use) { return use.plugin_ref == plugin; });
+  }
+  return scheduling;
+}
+
+double measure_clock_ns() {
+  constexpr int kReads = 10'000;
+  const std::uint64_t start_ns = base::monotonic_ns();
+  for (int read = 0; read < kReads; ++read) {
+    [[maybe_unused]] const volatile std::uint64_t now_ns = base::monotonic_ns();
+  }
+  return static_cast<double>(base::monotonic_ns() - start_ns) / kReads;
+}
+
+}  // namespace pickd::bench
