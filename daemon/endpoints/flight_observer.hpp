@@ -29,6 +29,8 @@ struct FlightEnd {
 class FlightObserver {
  public:
   virtual ~FlightObserver() = default;
+  // It may begin soon: time to fetch what stands under its number. A hint.
+  virtual void expected(std::uint32_t) const {}
   virtual void began(std::uint32_t flight, const NewReservation& reservation) = 0;
   virtual void first_token(std::uint32_t flight, std::uint64_t now_ns) = 0;
   virtual void moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) = 0;

@@ -136,7 +136,9 @@ bool Reservations::reserve(const NewReservation& reservation) {
 }
 
 void Reservations::prefetch(Ticket ticket) const {
-  __builtin_prefetch(&slots_[hash_of(ticket) & mask_], 1);
+  const abi::Reservation& slot = slots_[hash_of(ticket) & mask_];
+  __builtin_prefetch(&slot, 1);
+  if (observer_ != nullptr) observer_->expected(flight_of(slot));
 }
 
 abi::Reservation* Reservations::find(Ticket ticket, std::optional<std::uint32_t> uid,

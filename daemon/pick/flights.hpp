@@ -44,6 +44,7 @@ class Flights final : public endpoints::FlightObserver {
   const latency::LiveLoad& live() const { return live_; }
 
   // -- by the reservation table ----------------------------------------------------------------
+  void expected(std::uint32_t flight) const override { live_.prefetch(flight); }
   void began(std::uint32_t flight, const endpoints::NewReservation& reservation) override;
   void first_token(std::uint32_t flight, std::uint64_t now_ns) override;
   void moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) override;
