@@ -104,6 +104,7 @@ void Handlers::ask_store(ControlServer& server, Session& session, const fb::Mess
   answer.add_global_horizon_age_ms(store.global_horizon_age_ticks * kTickMs);
   answer.add_endpoints(list);
   answer.add_next_id(next);
+  answer.add_dead_words(store.last_pass.dead);
   server.send(session, reply.finish(message.number(), answer.Finish()));
 }
 

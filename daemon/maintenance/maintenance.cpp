@@ -112,12 +112,15 @@ void Maintenance::turn(std::uint64_t tick, bool whole_pass) {
   parts_.header->heartbeat_ns.store(base::boot_ns(), std::memory_order_release);
   const auto high_water = static_cast<std::uint32_t>(
       parts_.header->endpoint_high_water.load(std::memory_order_acquire));
-  horizons_.advance(tick, parts_.header->ttl_ticks, high_water);
+  const std::uint64_t ttl_ticks = parts_.header->ttl_ticks;
+  prefix::SweepOutcome outcome = prefix::follow_leap(horizons_, sweep_, last_tick_, tick, ttl_ticks,
+                                                     high_water, parts_.table.lines);
+  horizons_.advance(tick, ttl_ticks, high_water);
 
   const std::uint64_t passed = std::clamp<std::uint64_t>(tick - last_tick_, 0, kTicksAtOnceMax);
   last_tick_ = tick;
   const std::uint64_t lines = whole_pass ? parts_.table.lines : sweep_.lines_per_tick() * passed;
-  const prefix::SweepOutcome outcome = sweep_.slice(tick, lines);
+  outcome += sweep_.slice(tick, lines);
   counters_.add(abi::Counter::swept_words, outcome.cleared);
   counters_.add(abi::Counter::sweep_passes, outcome.passes);
 

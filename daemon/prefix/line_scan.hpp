@@ -36,6 +36,19 @@ struct PlaceScan {
   std::uint32_t empty;
 };
 
+// Distances from the oldest stamp that there can be.
+struct AgeLimits {
+  std::uint32_t forgotten;  // below it no assumed word of any endpoint lives
+  std::uint32_t old;        // below it a word must not be left dead where it stands
+};
+
+// Words that are below a limit; those of empty words mean nothing. `forgotten` has assumed words of
+// endpoints only.
+struct AgeScan {
+  std::uint32_t forgotten;
+  std::uint32_t old;
+};
+
 #if defined(__SSE2__) && !defined(PICKD_TSAN)
 
 // Tags of four words, in 32-bit lanes.
@@ -82,7 +95,53 @@ PICKD_INLINE std::uint32_t occupied_words(WordRef lines) {
   return static_cast<std::uint32_t>(_mm_movemask_epi8(empty)) ^ 0xFFFF;
 }
 
+// Words of two lines that follow each other, by their distance from the stamp `oldest`: word i is
+// bit i.
+PICKD_INLINE AgeScan scan_ages(WordRef lines, std::uint32_t oldest, AgeLimits limits) {
+  const __m128i mask = _mm_set1_epi32(static_cast<int>(abi::kStampMask));
+  const __m128i from_stamp = _mm_set1_epi32(static_cast<int>(oldest));
+  const __m128i forgotten_below = _mm_set1_epi32(static_cast<int>(limits.forgotten));
+  const __m128i old_below = _mm_set1_epi32(static_cast<int>(limits.old));
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i tier = _mm_set1_epi32(3);
+  __m128i forgotten[4];
+  __m128i old[4];
+  for (int four = 0; four < 4; ++four) {
+    const auto* from = reinterpret_cast<const __m128i*>(lines) + 2 * four;
+    const __m128 first = _mm_castsi128_ps(_mm_load_si128(from));
+    const __m128 second = _mm_castsi128_ps(_mm_load_si128(from + 1));
+    const __m128i low = _mm_castps_si128(_mm_shuffle_ps(first, second, _MM_SHUFFLE(2, 0, 2, 0)));
+    const __m128i high = _mm_castps_si128(_mm_shuffle_ps(first, second, _MM_SHUFFLE(3, 1, 3, 1)));
+    // Twenty bits each, so a comparison with signs is one without.
+    const __m128i distance =
+        _mm_and_si128(_mm_sub_epi32(_mm_and_si128(low, mask), from_stamp), mask);
+    const __m128i assumed = _mm_cmpeq_epi32(_mm_and_si128(high, tier), zero);
+    const __m128i marker = _mm_cmpeq_epi32(_mm_srli_epi32(low, abi::kStampBits), zero);
+    forgotten[four] = _mm_andnot_si128(
+        marker, _mm_and_si128(assumed, _mm_cmplt_epi32(distance, forgotten_below)));
+    old[four] = _mm_cmplt_epi32(distance, old_below);
+  }
+  const auto bits_of = [](const __m128i* lanes) {
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(
+        _mm_packs_epi16(_mm_packs_epi32(lanes[0], lanes[1]), _mm_packs_epi32(lanes[2], lanes[3]))));
+  };
+  return {bits_of(forgotten), bits_of(old)};
+}
+
 #else
+
+PICKD_INLINE AgeScan scan_ages(WordRef lines, std::uint32_t oldest, AgeLimits limits) {
+  AgeScan scan{0, 0};
+  for (std::uint32_t i = 0; i < 2 * abi::kWordsPerLine; ++i) {
+    const abi::PrefixWord word{lines[i].load(std::memory_order_relaxed)};
+    const std::uint32_t distance = (word.stamp() - oldest) & abi::kStampMask;
+    const bool plain =
+        word.tier() == abi::Tier::kAssumed && word.endpoint() != abi::kMarkerEndpoint;
+    scan.forgotten |= static_cast<std::uint32_t>(plain && distance < limits.forgotten) << i;
+    scan.old |= static_cast<std::uint32_t>(distance < limits.old) << i;
+  }
+  return scan;
+}
 
 PICKD_INLINE std::uint32_t occupied_words(WordRef lines) {
   std::uint32_t occupied = 0;
@@ -146,6 +205,18 @@ PICKD_INLINE std::uint32_t count_bits8(std::uint32_t bits) {
   bits -= (bits >> 1) & 0x55;
   bits = (bits & 0x33) + ((bits >> 2) & 0x33);
   return (bits + (bits >> 4)) & 0x0F;
+}
+
+// Of each byte.
+PICKD_INLINE std::uint64_t count_bits_of_bytes(std::uint64_t bits) {
+  bits -= (bits >> 1) & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333);
+  return (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F;
+}
+
+// Of all.
+PICKD_INLINE std::uint32_t count_bits64(std::uint64_t bits) {
+  return static_cast<std::uint32_t>((count_bits_of_bytes(bits) * 0x0101010101010101) >> 56);
 }
 
 }  // namespace pickd::prefix

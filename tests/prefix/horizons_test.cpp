@@ -300,6 +300,38 @@ TEST(Horizons, FollowAClockThatLeapsByAnHour) {
   }
 }
 
+// What lived for the longest TTL when the machine fell asleep until its stamp came round.
+TEST(Horizons, ReviveNothingWhenTheClockLeaps) {
+  for (const bool followed : {false, true}) {
+    for (const std::uint64_t slept :
+         {60'000ULL, 190'000ULL, 500'000ULL, 1'040'000ULL, 22'000'000ULL}) {
+      TestTable t({.endpoint_ids = 4});
+      const auto keys = chain(1, 12);
+      const auto sure = chain(2, 12);
+      const std::uint64_t begin = t.now;
+      t.stamp(keys, 2);
+      t.stamp(sure, 2, abi::Tier::kGpu);
+      while (t.now < begin + kTtlTicksMax - 4000) {
+        t.advance_to(t.now + 4000);
+        t.sweep_all();
+      }
+      ASSERT_EQ(t.match_one(keys, 2), 12U);
+      const std::uint64_t woken = t.now + slept;
+      if (followed) follow_leap(t.horizons, t.sweep, t.now, woken, 0, 0, t.words().size() / 8);
+      t.advance_to(woken);
+      if (!followed) {  // why it is needed
+        if (slept == 190'000) {
+          EXPECT_EQ(t.match_one(keys, 2), 12U);
+        }
+        continue;
+      }
+      EXPECT_EQ(t.match_one(keys, 2), 0U) << slept;
+      EXPECT_EQ(t.match_one(sure, 2), 12U) << slept;
+      EXPECT_EQ(t.census().live, 12U) << slept;
+    }
+  }
+}
+
 TEST(Horizons, LetAFloorOfLongAgoFollow) {
   TestTable t({.endpoint_ids = 4, .ttl_ticks = 1000});
   t.now += 50;

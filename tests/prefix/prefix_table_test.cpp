@@ -251,7 +251,8 @@ TEST(PrefixTable, KeepsAHotBlockFoundWhileAnyHolderTouchesIt) {
   EXPECT_EQ(t.census().live, 10U);
   t.advance_to(t.now + 6001);
   t.sweep_all();
-  EXPECT_EQ(t.census().occupied, 0U) << "markers die with their holders";
+  EXPECT_EQ(t.census().live, 0U);
+  EXPECT_EQ(t.census().markers, 0U) << "markers die with their holders";
 }
 
 TEST(PrefixTable, RemovesHoldersFromGroupsToo) {

@@ -6,8 +6,19 @@
 namespace pickd::prefix::test {
 namespace {
 
+// Lines in which `words` of the eight are not empty, counted by hand.
+std::uint64_t lines_with_more_than(TestTable& t, std::uint32_t words) {
+  std::uint64_t count = 0;
+  for (std::size_t line = 0; line < t.words().size() / 8; ++line) {
+    std::uint32_t occupied = 0;
+    for (std::size_t i = 0; i < 8; ++i) occupied += t.words()[line * 8 + i].load() != 0;
+    count += occupied > words;
+  }
+  return count;
+}
+
 TEST(Sweep, GivesDeadWordsBackAndKeepsTheLiving) {
-  TestTable t({.endpoint_ids = 4, .ttl_ticks = 100});
+  TestTable t({.lines = 120, .endpoint_ids = 4, .ttl_ticks = 100});
   const auto old_keys = chain(1, 400);
   t.stamp(old_keys, 2);
   t.advance_to(t.now + 90);
@@ -15,10 +26,54 @@ TEST(Sweep, GivesDeadWordsBackAndKeepsTheLiving) {
   t.stamp(keys, 2);
   t.advance_to(t.now + 50);
   const SweepOutcome outcome = t.sweep_all();
-  EXPECT_EQ(outcome.cleared, 400U);
+  EXPECT_EQ(outcome.cleared + t.sweep.totals().dead, 400U);
+  EXPECT_GT(outcome.cleared, 200U);
   EXPECT_EQ(outcome.passes, 1U);
-  EXPECT_EQ(t.census().occupied, 300U);
+  EXPECT_EQ(t.census().occupied, 300U + t.sweep.totals().dead);
   EXPECT_EQ(t.match_one(keys, 2), 300U);
+}
+
+TEST(Sweep, LeavesTheDeadOnlyWhereTheirLineHasRoomAndOthersMayTakeIt) {
+  TestTable t({.lines = 1000, .endpoint_ids = 4, .ttl_ticks = 100});
+  t.stamp(chain(1, 5000), 2);
+  t.advance_to(t.now + 200);
+  EXPECT_GT(lines_with_more_than(t, 4), 0U);
+  const SweepOutcome outcome = t.sweep_all();
+  EXPECT_GT(outcome.cleared, 0U);
+  EXPECT_EQ(lines_with_more_than(t, 4), 0U);
+  EXPECT_EQ(t.sweep.totals().dead, 5000U - outcome.cleared);
+  EXPECT_EQ(t.sweep.totals().live, 0U);
+  // As much as if they were gone: the same without them replaces no less.
+  TestTable empty({.lines = 1000, .endpoint_ids = 4, .ttl_ticks = 100});
+  const auto keys = chain(2, 5900);
+  EXPECT_LE(t.stamp(keys, 3).replaced, empty.stamp(keys, 3).replaced + 6U);
+  EXPECT_GE(t.match_one(keys, 3), 5000U);
+}
+
+TEST(Sweep, ClearsAllTheDeadOfATableThatFillsUp) {
+  TestTable t({.lines = 1000, .endpoint_ids = 4, .ttl_ticks = 100});
+  t.stamp(chain(1, 1500), 2);
+  t.advance_to(t.now + 200);
+  t.stamp(chain(2, 4100), 3);
+  t.advance_to(t.now + 1);
+  const std::uint64_t dead = t.census().occupied - 4100U;
+  EXPECT_GT(dead, 1000U);
+  EXPECT_EQ(t.sweep_all().cleared, dead);
+  EXPECT_EQ(t.census().occupied, 4100U);
+}
+
+TEST(Sweep, LeavesNoDeadWordUntilItsStampGetsOld) {
+  TestTable t({.lines = 1000, .endpoint_ids = 4, .ttl_ticks = 100});
+  t.stamp(chain(1, 1500), 2);
+  t.advance_to(t.now + 200);
+  EXPECT_EQ(t.sweep_all().cleared, 0U);
+  for (std::uint64_t hours = 1; hours <= 3; ++hours) {
+    t.advance_to(t.now + 3600 * 20);
+    EXPECT_EQ(t.sweep_all().cleared, 0U) << hours;
+  }
+  t.advance_to(t.now + 3600 * 20);
+  EXPECT_EQ(t.sweep_all().cleared, 1500U);
+  EXPECT_EQ(t.census().occupied, 0U);
 }
 
 TEST(Sweep, CountsWhatLivesForEveryEndpoint) {
@@ -44,15 +99,19 @@ TEST(Sweep, WorksInSlicesOfAnySize) {
   TestTable t({.lines = 1000, .endpoint_ids = 4, .ttl_ticks = 100});
   t.stamp(chain(1, 1000), 2);
   t.advance_to(t.now + 200);
-  std::uint64_t cleared = 0;
+  const auto newer = chain(2, 500);
+  t.stamp(newer, 2);
+  std::uint64_t looked = 0;
   std::uint32_t passes = 0;
   for (int i = 0; i < 34; ++i) {
     const SweepOutcome outcome = t.sweep.slice(t.now, 30);
-    cleared += outcome.cleared;
+    looked += outcome.looked;
     passes += outcome.passes;
   }
-  EXPECT_EQ(cleared, 1000U);
+  EXPECT_EQ(looked, 34U * 30U * 8U);
   EXPECT_EQ(passes, 1U);
+  EXPECT_EQ(t.sweep.totals().live, 500U);
+  EXPECT_EQ(t.sweep.totals().dead + t.census().live, t.census().occupied);
 }
 
 // The counts by age are what capacity is kept by: they must be exact when nothing races, also for

@@ -68,8 +68,9 @@ class PickdStore : public StoreSubject {
   void sweep(std::uint64_t tick) override { sweep_.slice(tick, bytes_ / abi::kCacheLineBytes); }
 
   std::uint64_t entries() override {
-    // Two passes: the first may have begun long ago.
-    for (int pass = 0; pass < 2; ++pass) sweep_.slice(last_tick_, bytes_ / abi::kCacheLineBytes);
+    // The pass that began long ago, and a whole one.
+    while (sweep_.slice(last_tick_, 1).passes == 0) continue;
+    sweep_.slice(last_tick_, bytes_ / abi::kCacheLineBytes);
     return sweep_.totals().live;
   }
   std::uint64_t bytes() override { return bytes_; }

@@ -26,6 +26,7 @@ nlohmann::ordered_json to_json(const fb::StoreAnswer& store) {
   out["load"] = share(store.live_words(), store.words());
   out["hot_blocks"] = store.hot_blocks();
   out["confirmed_words"] = store.confirmed_words();
+  out["dead_words"] = store.dead_words();
   out["cleared_words"] = store.cleared_words();
   out["oldest_age_ms"] = store.oldest_age_ms();
   out["sweep_passes"] = store.sweep_passes();
@@ -54,10 +55,11 @@ void print_head(const fb::StoreAnswer& store) {
   std::printf("live         %" PRIu64 " words, load %.3f, %" PRIu64 " confirmed by events\n",
               store.live_words(), share(store.live_words(), store.words()),
               store.confirmed_words());
+  std::printf("dead         %" PRIu64 " words, free to take\n", store.dead_words());
   std::printf("hot blocks   %" PRIu64 "\n", store.hot_blocks());
   std::printf("oldest       %s (TTL %s)\n", tools::human_ms(store.oldest_age_ms()).c_str(),
               tools::human_ms(store.ttl_ms()).c_str());
-  std::printf("sweep        %" PRIu64 " passes, %" PRIu64 " dead words given back\n",
+  std::printf("sweep        %" PRIu64 " passes, %" PRIu64 " dead words made empty\n",
               store.sweep_passes(), store.cleared_words());
   std::printf("replaced     %" PRIu64 " live words whose lines were full\n",
               store.replaced_words());
