@@ -3,11 +3,20 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <csignal>
 #include <stdexcept>
 
 namespace pickd::discovery::test {
 
-ApiServer::ApiServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+ApiServer::ApiServer(const net::http::test::Certificates* certificates)
+    : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  if (certificates != nullptr) {
+    tls_.reset(::SSL_CTX_new(::TLS_server_method()));
+    if (::SSL_CTX_use_certificate(tls_.get(), certificates->leaf()) != 1 ||
+        ::SSL_CTX_use_PrivateKey(tls_.get(), certificates->key()) != 1) {
+      throw std::runtime_error("certificate");
+    }
+  }
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -161,23 +170,49 @@ void ApiServer::accept_all() {
 }
 
 void ApiServer::serve_connection(int fd) {
+  // OpenSSL writes without MSG_NOSIGNAL. Blocked in this thread only: a child must not inherit it.
+  sigset_t pipe;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  Line line{fd, tls_ ? ::SSL_new(tls_.get()) : nullptr};
+  if (line.ssl != nullptr) ::SSL_set_fd(line.ssl, fd);
+  if (line.ssl == nullptr || ::SSL_accept(line.ssl) == 1) serve_line(line);
+  ::SSL_free(line.ssl);
+  const std::lock_guard lock(mutex_);
+  connections_.erase(fd);
+  ::close(fd);
+}
+
+void ApiServer::serve_line(const Line& line) {
   std::string bytes;
   bool open = true;
   while (open) {
     std::size_t end;
     while ((end = bytes.find("\r\n\r\n")) == std::string::npos) {
       char piece[4096];
-      const ssize_t got = ::recv(fd, piece, sizeof piece, 0);
-      if (got <= 0) break;
+      const ssize_t got = line.read(piece, sizeof piece);
+      if (got <= 0) return;
       bytes.append(piece, static_cast<std::size_t>(got));
     }
-    if (end == std::string::npos) break;
-    open = respond(fd, bytes.substr(0, end + 2));
+    open = respond(line, bytes.substr(0, end + 2));
     bytes.erase(0, end + 4);
   }
-  const std::lock_guard lock(mutex_);
-  connections_.erase(fd);
-  ::close(fd);
+}
+
+ssize_t ApiServer::Line::read(char* to, std::size_t size) const {
+  return ssl == nullptr ? ::recv(fd, to, size, 0) : ::SSL_read(ssl, to, static_cast<int>(size));
+}
+
+bool ApiServer::Line::send(const std::string& bytes) const {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t sent =
+        ssl == nullptr ? ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL)
+                       : ::SSL_write(ssl, bytes.data() + at, static_cast<int>(bytes.size() - at));
+    if (sent <= 0) return false;
+    at += static_cast<std::size_t>(sent);
+  }
+  return true;
 }
 
 ApiServer::Query ApiServer::parse_target(const std::string& target) {
@@ -209,7 +244,7 @@ ApiServer::Query ApiServer::parse_target(const std::string& target) {
   return query;
 }
 
-bool ApiServer::respond(int fd, const std::string& head) {
+bool ApiServer::respond(const Line& line, const std::string& head) {
   const std::size_t space = head.find(' ');
   const std::string target = head.substr(space + 1, head.find(' ', space + 1) - space - 1);
   const Query query = parse_target(target);
@@ -221,13 +256,13 @@ bool ApiServer::respond(int fd, const std::string& head) {
         token_.empty() || head.find("uthorization: Bearer " + token_ + "\r\n") != std::string::npos;
     if (!known) {
       ++refused_;
-      return send_json(fd, 401, status(401, "Unauthorized"));
+      return send_json(line, 401, status(401, "Unauthorized"));
     }
-    if (status_ != 0) return send_json(fd, status_, status(status_, "as the test wants it"));
+    if (status_ != 0) return send_json(line, status_, status(status_, "as the test wants it"));
     if (!collections_.contains(query.path))
-      return send_json(fd, 404, status(404, "the server could not find the requested resource"));
+      return send_json(line, 404, status(404, "the server could not find the requested resource"));
   }
-  return query.values.contains("watch") ? respond_watch(fd, query) : respond_list(fd, query);
+  return query.values.contains("watch") ? respond_watch(line, query) : respond_list(line, query);
 }
 
 bool ApiServer::matches(const Json& object, const Query& query) {
@@ -250,7 +285,7 @@ bool ApiServer::matches(const Json& object, const Query& query) {
   return true;
 }
 
-bool ApiServer::respond_list(int fd, const Query& query) {
+bool ApiServer::respond_list(const Line& line, const Query& query) {
   Json page = {{"kind", "List"}, {"apiVersion", "v1"}, {"items", Json::array()}};
   bool cut = false;
   {
@@ -269,27 +304,26 @@ bool ApiServer::respond_list(int fd, const Query& query) {
       page["items"].push_back(object);
     }
   }
-  if (!cut) return send_json(fd, 200, page);
+  if (!cut) return send_json(line, 200, page);
   const std::string body = page.dump();
-  send_all(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
-                   std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, body.size() / 2));
+  line.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+            std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, body.size() / 2));
   return false;
 }
 
-bool ApiServer::respond_watch(int fd, const Query& query) {
+bool ApiServer::respond_watch(const Line& line, const Query& query) {
   std::unique_lock lock(mutex_);
   std::uint64_t from = std::stoull(query.values.at("resourceVersion"));
   if (from < oldest_) {
-    return send_json(fd, 410, status(410, "too old resource version"));
+    return send_json(line, 410, status(410, "too old resource version"));
   }
   std::uint64_t bookmarks = bookmarks_;
   const std::uint64_t ends = ends_;
   const std::uint64_t cuts = cuts_;
   const std::uint64_t expires = expires_;
   std::size_t said = said_.size();
-  if (!send_all(fd,
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                "Transfer-Encoding: chunked\r\n\r\n")) {
+  if (!line.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\n")) {
     return false;
   }
   ++running_watches_;
@@ -316,11 +350,10 @@ bool ApiServer::respond_watch(int fd, const Query& query) {
     }
     // In two chunks, cut anywhere: a line is no chunk.
     const std::size_t half = lines.size() / 2;
-    if (!lines.empty())
-      open = send_all(fd, chunk(lines.substr(0, half)) + chunk(lines.substr(half)));
+    if (!lines.empty()) open = line.send(chunk(lines.substr(0, half)) + chunk(lines.substr(half)));
     if (cuts != cuts_) break;
     if (ends != ends_ || expires != expires_) {
-      open = open && send_all(fd, "0\r\n\r\n");
+      open = open && line.send("0\r\n\r\n");
       --running_watches_;
       return open;
     }
@@ -330,20 +363,11 @@ bool ApiServer::respond_watch(int fd, const Query& query) {
   return false;
 }
 
-bool ApiServer::send_all(int fd, const std::string& bytes) {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t sent = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    at += static_cast<std::size_t>(sent);
-  }
-  return true;
-}
-
-bool ApiServer::send_json(int fd, int status, const Json& body) {
+bool ApiServer::send_json(const Line& line, int status, const Json& body) {
   const std::string text = body.dump();
-  return send_all(fd, "HTTP/1.1 " + std::to_string(status) +
-                          " Told\r\nContent-Type: application/json\r\nContent-Length: " +
-                          std::to_string(text.size()) + "\r\n\r\n" + text);
+  return line.send("HTTP/1.1 " + std::to_string(status) +
+                   " Told\r\nContent-Type: application/json\r\nContent-Length: " +
+                   std::to_string(text.size()) + "\r\n\r\n" + text);
 }
 
 std::string ApiServer::chunk(const std::string& bytes) {

@@ -1,11 +1,15 @@
-// A stand-in for a Kubernetes API server: real HTTP/1.1 on a loopback port, lists in pages, watches
+// A stand-in for a Kubernetes API server: real HTTP/1.1 on a loopback port, over TLS where it is
+// given a certificate, lists in pages, watches
 // in chunks from a resource version on, bookmarks, 410 Gone, tokens, and connections that break.
 // Holds what a test puts there. A thread a connection.
 #pragma once
 
+#include <openssl/ssl.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +18,7 @@
 #include <vector>
 
 #include "daemon/base/fd.hpp"
+#include "tests/net/http/certificates.hpp"
 
 namespace pickd::discovery::test {
 
@@ -21,12 +26,15 @@ class ApiServer {
  public:
   using Json = nlohmann::json;
 
-  ApiServer();
+  // With certificates, which must outlive it: over TLS.
+  explicit ApiServer(const net::http::test::Certificates* certificates = nullptr);
   ~ApiServer();
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string url() const {
+    return (tls_ ? "https" : "http") + std::string("://127.0.0.1:") + std::to_string(port_);
+  }
 
   // Makes a collection known; one that is not is 404.
   void serve(const std::string& path);
@@ -64,19 +72,28 @@ class ApiServer {
     std::map<std::string, std::string> values;
   };
 
+  // A connection; the thread that serves it is the only one that reads and writes.
+  struct Line {
+    int fd;
+    SSL* ssl;  // nullptr: plain
+    ssize_t read(char* to, std::size_t size) const;
+    bool send(const std::string& bytes) const;
+  };
+
   int count(const std::string& what) const;
   void accept_all();
   void serve_connection(int fd);
-  bool respond(int fd, const std::string& head);
-  bool respond_list(int fd, const Query& query);
-  bool respond_watch(int fd, const Query& query);
+  void serve_line(const Line& line);
+  bool respond(const Line& line, const std::string& head);
+  bool respond_list(const Line& line, const Query& query);
+  bool respond_watch(const Line& line, const Query& query);
   static bool matches(const Json& object, const Query& query);
   static Query parse_target(const std::string& target);
-  static bool send_all(int fd, const std::string& bytes);
-  static bool send_json(int fd, int status, const Json& body);
+  static bool send_json(const Line& line, int status, const Json& body);
   static std::string chunk(const std::string& bytes);
   static Json status(int code, const std::string& message);
 
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_{nullptr, ::SSL_CTX_free};
   base::Fd listener_;
   std::uint16_t port_ = 0;
   mutable std::mutex mutex_;

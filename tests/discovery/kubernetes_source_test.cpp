@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/discovery/api_server.hpp"
+#include "tests/discovery/slices.hpp"
 #include "tests/discovery/support.hpp"
 
 namespace pickd::discovery::test {
@@ -13,37 +14,10 @@ using kubernetes::KubernetesSource;
 using nlohmann::json;
 using Addresses = Heard::Addresses;
 
-const std::string kSlices = "/apis/discovery.k8s.io/v1/namespaces/ai/endpointslices";
 const std::string kPods = "/api/v1/namespaces/ai/pods";
 const std::string kPools = "/apis/inference.networking.k8s.io/v1/namespaces/ai/inferencepools";
 const std::string kOldPools =
     "/apis/inference.networking.x-k8s.io/v1alpha2/namespaces/ai/inferencepools";
-
-json endpoint(const std::string& pod, const std::string& address, bool ready = true) {
-  return {
-      {"addresses", {address}},
-      {"conditions", {{"ready", ready}, {"serving", ready}, {"terminating", false}}},
-      {"nodeName", "node-1"},
-      {"zone", "zone-a"},
-      {"targetRef", {{"kind", "Pod"}, {"name", pod}, {"namespace", "ai"}, {"uid", "u-" + pod}}}};
-}
-
-json slice(const std::string& name, const std::vector<json>& endpoints,
-           const std::string& service = "vllm") {
-  return {{"apiVersion", "discovery.k8s.io/v1"},
-          {"kind", "EndpointSlice"},
-          {"metadata",
-           {{"name", name},
-            {"namespace", "ai"},
-            {"labels",
-             {{"kubernetes.io/service-name", service},
-              {"endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"}}}}},
-          {"addressType", "IPv4"},
-          {"ports",
-           {{{"name", "metrics"}, {"port", 9090}, {"protocol", "TCP"}},
-            {{"name", "http"}, {"port", 8000}, {"protocol", "TCP"}}}},
-          {"endpoints", endpoints}};
-}
 
 json pod(const std::string& name, const std::string& address, bool ready = true, int restarts = 0) {
   return {
