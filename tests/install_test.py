@@ -65,6 +65,14 @@ def check_programs(root):
         find(root, page)
 
 
+def check_cluster(root, source):
+    """The rights that discovery needs in a cluster come along, unchanged."""
+    with open(os.path.join(root, "share/pickd/kubernetes/rbac.yaml"), encoding="utf-8") as installed, \
+            open(os.path.join(source, "packaging/kubernetes/rbac.yaml"), encoding="utf-8") as written:
+        if installed.read() != written.read():
+            raise RuntimeError("share/pickd/kubernetes/rbac.yaml is not packaging/kubernetes/rbac.yaml")
+
+
 def check_library(root):
     libraries = os.path.dirname(find(root, "libpickd.so.0"))
     names = sorted(name for name in os.listdir(libraries) if name.startswith("libpickd"))
@@ -122,6 +130,7 @@ def main():
         root = os.path.join(directory, "moved")  # nothing may remember where it was put first
         os.rename(os.path.join(directory, "first"), root)
         check_programs(root)
+        check_cluster(root, source)
         libraries = check_library(root)
         with_pkg_config(root, source, directory, libraries)
         with_cmake(root, source, directory, libraries)
@@ -132,6 +141,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except RuntimeError as failure:
+    except (RuntimeError, OSError) as failure:
         print(failure)
         sys.exit(1)
