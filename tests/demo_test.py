@@ -79,6 +79,27 @@ class Demo(unittest.TestCase):
             self.assertIn(word, out)
         self.assert_nothing_left()
 
+    def test_loses_no_request_when_engines_fail(self):
+        with tempfile.NamedTemporaryFile("r", suffix=".log") as log:
+            demo = self.start("--failures", "--seconds", "14", "--scale", "2", "--log", log.name)
+            out, errors = demo.communicate()
+            lines = [line.split() for line in log]
+        self.assertEqual(demo.returncode, 0, out + errors)
+        self.assertIn("GOOD", out)
+        for what in ("killed", "restarted", "hung", "joined"):
+            self.assertRegex(out, rf"engine-\d +{what} ")
+        requests = {line[2] for line in lines if line[0] == "send"}
+        self.assertEqual(requests, {line[2] for line in lines if line[0] == "done"})
+        self.assertGreater(len(requests), 20)
+        # The killed one does not come back: nothing goes there after its first failure.
+        of_killed = [line for line in lines if line[3:4] == ["engine-0"]]
+        failed = [int(line[1]) for line in of_killed if line[0] == "fail"]
+        sent = [int(line[1]) for line in of_killed if line[0] == "send"]
+        self.assertTrue(sent)
+        if failed:  # else it was idle, and a scrape failed first
+            self.assertLess(max(sent), min(failed))
+        self.assert_nothing_left()
+
     def test_leaves_nothing_behind_when_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             demo = self.start("--seconds", "100")
