@@ -257,15 +257,15 @@ PICKD_API const char *pickd_result_address(const pickd_result *result, size_t in
 PICKD_API const char *pickd_result_name(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API pickd_role pickd_result_role(const pickd_result *result, size_t index); /* of an endpoint */
 PICKD_API uint32_t pickd_result_match_tokens(const pickd_result *result, size_t index); /* prompt tokens thought cached there */
+PICKD_API double pickd_result_score(const pickd_result *result, size_t index); /* what the profile gave an endpoint */
+PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* prompt tokens as used for the pick */
+PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted time to the first token; NaN = unknown */
+PICKD_API double pickd_result_itl_ms(const pickd_result *result); /* predicted time between tokens; NaN = unknown */
 /* Of a request that is split: who computes the prompt, before the winner decodes. NULL: the winner does it
  * itself. Both are reserved and reported by the one ticket; the first token frees the prefill endpoint. */
 PICKD_API const char *pickd_result_prefill_address(const pickd_result *result);
 PICKD_API const char *pickd_result_prefill_name(const pickd_result *result); /* of the prefill endpoint; NULL: none */
 PICKD_API uint32_t pickd_result_prefill_match_tokens(const pickd_result *result); /* prompt tokens thought cached at the prefill endpoint */
-PICKD_API double pickd_result_score(const pickd_result *result, size_t index); /* what the profile gave an endpoint */
-PICKD_API uint32_t pickd_result_prompt_tokens(const pickd_result *result); /* prompt tokens as used for the pick */
-PICKD_API double pickd_result_ttft_ms(const pickd_result *result); /* predicted time to the first token; NaN = unknown */
-PICKD_API double pickd_result_itl_ms(const pickd_result *result); /* predicted time between tokens; NaN = unknown */
 /* Nanoseconds this pick took in hashing the prompt, for those who watch latency. */
 PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
 

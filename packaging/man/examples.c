@@ -10,6 +10,17 @@
 int connect_and_ask(void);
 int pick_and_report(pickd_client *client, const char *prompt);
 void print_result(const pickd_result *result);
+void forward(const pickd_result *result)
+{
+  const char *prefill = pickd_result_prefill_address(result);
+
+  if (prefill != NULL)
+    printf("%s (%s) computes the prompt, of which it holds %u tokens, for ", prefill,
+           pickd_result_prefill_name(result),
+           (unsigned)pickd_result_prefill_match_tokens(result));
+  printf("%s\n", pickd_result_address(result, 0));
+}
+
 int event_loop(pickd_client *client, const pickd_request *requests, uint64_t count);
 int scale_up(pickd_client *client);
 
