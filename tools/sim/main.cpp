@@ -9,6 +9,7 @@
 
 #include "tools/sim/chart.hpp"
 #include "tools/sim/figures.hpp"
+#include "tools/sim/standard.hpp"
 
 namespace {
 
@@ -32,6 +33,8 @@ struct Arguments {
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   bool json = false;
   bool learned = false;
+  bool standard = false;
+  std::string trace_folder = "traces";
   std::string plot;
 };
 
@@ -281,6 +284,12 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--threads", arguments.threads, "Simulations at a time")
       ->check(CLI::Range(1, 256));
   app.add_flag("--json", arguments.json, "Print a list of one object a policy, cell and seed");
+  app.add_flag("--standard", arguments.standard,
+               "Compare --policy on the standard cells instead, three seeds each");
+  app.add_option("--trace-folder", arguments.trace_folder,
+                 "Where --standard finds conversation_trace.jsonl and synthetic_trace.jsonl")
+      ->envname("PICKD_TRACES")
+      ->capture_default_str();
   app.add_flag("--learned", arguments.learned, "Print the coefficients that were learned");
   app.add_option("--plot", arguments.plot, "Write a chart of mean TTFT against speed (SVG)");
 }
@@ -303,6 +312,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
+    if (arguments.standard) {
+      print_standard({arguments.trace_folder, arguments.policies,
+                      arguments.seeds > 1 ? arguments.seeds : 3, arguments.threads});
+      return 0;
+    }
     std::vector<Row> rows = make_rows(arguments);
     run(arguments, rows);
     if (arguments.json) {
