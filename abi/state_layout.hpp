@@ -198,7 +198,7 @@ struct alignas(kLinePairBytes) EndpointRecord {
   Word capacity_blocks;  // blocks the engine holds; 0 = no limit known
   Word live_blocks;      // estimate of live words of this endpoint, by the last sweep
   HalfWord adapters_max;
-  HalfWord text_version;  // sequence lock of `name` and `address`: odd while being written
+  HalfWord text_version;      // sequence lock of `name` and `address`: odd while being written
   HalfWord foreign_requests;  // requests there that are not ours, by the scrape; kUnknown32
   HalfWord told_ticks_max;    // age from which what was scraped is unknown; 0: never
   Word failures;              // FailureWord

@@ -8,28 +8,25 @@
 #include <string.h>
 
 int connect_and_ask(void);
-int pick_and_report(pickd_client *client, const char *prompt);
-void print_result(const pickd_result *result);
-void forward(const pickd_result *result)
-{
-  const char *prefill = pickd_result_prefill_address(result);
+int pick_and_report(pickd_client* client, const char* prompt);
+void print_result(const pickd_result* result);
+void forward(const pickd_result* result) {
+  const char* prefill = pickd_result_prefill_address(result);
 
   if (prefill != NULL)
     printf("%s (%s) computes the prompt, of which it holds %u tokens, for ", prefill,
-           pickd_result_prefill_name(result),
-           (unsigned)pickd_result_prefill_match_tokens(result));
+           pickd_result_prefill_name(result), (unsigned)pickd_result_prefill_match_tokens(result));
   printf("%s\n", pickd_result_address(result, 0));
 }
 
-int event_loop(pickd_client *client, const pickd_request *requests, uint64_t count);
-int scale_up(pickd_client *client);
+int event_loop(pickd_client* client, const pickd_request* requests, uint64_t count);
+int scale_up(pickd_client* client);
 
-int connect_and_ask(void)
-{
-  pickd_client *client;
+int connect_and_ask(void) {
+  pickd_client* client;
   pickd_options options = PICKD_OPTIONS_INIT;
   uint32_t block_tokens, keys_max;
-  const char *daemon_version;
+  const char* daemon_version;
   int code;
 
   options.name = "my-gateway"; /* the socket is $PICKD_SOCKET, else the usual one */
@@ -40,22 +37,20 @@ int connect_and_ask(void)
   }
   code = pickd_daemon_info(client, &block_tokens, &keys_max, &daemon_version);
   if (code == 0)
-    printf("pickd %s (library %s): prompts of up to %lu tokens\n", daemon_version,
-           pickd_version(), (unsigned long)keys_max * block_tokens);
+    printf("pickd %s (library %s): prompts of up to %lu tokens\n", daemon_version, pickd_version(),
+           (unsigned long)keys_max * block_tokens);
   pickd_close(client);
   return code;
 }
 
-int pick_and_report(pickd_client *client, const char *prompt)
-{
+int pick_and_report(pickd_client* client, const char* prompt) {
   pickd_request request = PICKD_REQUEST_INIT;
   pickd_report_info report = PICKD_REPORT_INIT;
   pickd_slice text = pickd_string(prompt);
-  pickd_result *result = pickd_result_new(); /* keep one a thread and use it again */
+  pickd_result* result = pickd_result_new(); /* keep one a thread and use it again */
   int code;
 
-  if (result == NULL)
-    return -1;
+  if (result == NULL) return -1;
   request.model = pickd_string("llama-3.1-70b");
   request.text = &text;
   request.text_count = 1;
@@ -76,9 +71,8 @@ int pick_and_report(pickd_client *client, const char *prompt)
   return code;
 }
 
-void print_result(const pickd_result *result)
-{
-  static const char *const roles[] = {"both", "decode", "prefill", "encode"};
+void print_result(const pickd_result* result) {
+  static const char* const roles[] = {"both", "decode", "prefill", "encode"};
   size_t at;
 
   printf("status %d, picked by %s%s, %u prompt tokens hashed in %llu ns\n",
@@ -94,10 +88,9 @@ void print_result(const pickd_result *result)
          pickd_result_ttft_ms(result), pickd_result_itl_ms(result));
 }
 
-int event_loop(pickd_client *client, const pickd_request *requests, uint64_t count)
-{
-  pickd_queue *queue;
-  pickd_result *result = pickd_result_new();
+int event_loop(pickd_client* client, const pickd_request* requests, uint64_t count) {
+  pickd_queue* queue;
+  pickd_result* result = pickd_result_new();
   uint64_t sent = 0, answered = 0, which;
   int code = pickd_queue_open(client, 64, &queue);
 
@@ -124,8 +117,7 @@ int event_loop(pickd_client *client, const pickd_request *requests, uint64_t cou
       pickd_report_info report = PICKD_REPORT_INIT;
 
       ++answered;
-      if (pickd_result_status(result) != 0)
-        continue;
+      if (pickd_result_status(result) != 0) continue;
       printf("request %llu goes to %s\n", (unsigned long long)which,
              pickd_result_address(result, 0));
       report.ticket = pickd_result_ticket(result);
@@ -138,10 +130,9 @@ int event_loop(pickd_client *client, const pickd_request *requests, uint64_t cou
   return code;
 }
 
-int scale_up(pickd_client *client)
-{
+int scale_up(pickd_client* client) {
   pickd_endpoint endpoint = PICKD_ENDPOINT_INIT;
-  const char *models[] = {"llama-3.1-70b"};
+  const char* models[] = {"llama-3.1-70b"};
   int code;
 
   endpoint.name = "vllm-3";
@@ -150,15 +141,11 @@ int scale_up(pickd_client *client)
   endpoint.model_count = 1;
   endpoint.capacity_tokens = 480000;
   code = pickd_endpoint_add(client, &endpoint);
-  if (code != 0)
-    return code;
+  if (code != 0) return code;
   endpoint.waiting = 2; /* as scraped; all that is known is told each time */
   code = pickd_endpoint_update(client, &endpoint);
-  if (code == 0)
-    code = pickd_endpoint_reset(client, "vllm-3"); /* its engine was restarted */
-  if (code == 0)
-    code = pickd_endpoint_drain(client, "vllm-3", 1); /* no new picks go there */
-  if (code == 0)
-    code = pickd_endpoint_remove(client, "vllm-3");
+  if (code == 0) code = pickd_endpoint_reset(client, "vllm-3");    /* its engine was restarted */
+  if (code == 0) code = pickd_endpoint_drain(client, "vllm-3", 1); /* no new picks go there */
+  if (code == 0) code = pickd_endpoint_remove(client, "vllm-3");
   return code;
 }
