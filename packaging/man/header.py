@@ -91,7 +91,7 @@ def read_examples(path):
     """The functions of a C file by their bodies: whole texts, each an example of what it calls."""
     with open(path, encoding="utf-8") as text:
         source = text.read()
-    return re.findall(r"^\w[^\n;]*\)\n\{\n.*?\n\}\n", source, re.M | re.S)
+    return re.findall(r"^\w[^\n;]*\)\s\{\n.*?\n\}\n", source, re.M | re.S)
 
 
 def read_header(path):
