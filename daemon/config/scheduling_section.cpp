@@ -126,8 +126,8 @@ void read_profiles(MapReader& read, const Names& plugins, SchedulingConfig& sche
 // `saturationDetector: {pluginRef}`, at the top or (as newer files have it) under flowControl.
 // Older files give the thresholds of the utilization-detector in place.
 void read_detector(MapReader& read, const Names& plugins, SchedulingConfig& scheduling) {
+  const Tree whole = read.tree("saturationDetector");  // asked for always: it is a known key
   if (!read.has("saturationDetector")) return;
-  const Tree whole = read.tree("saturationDetector");
   MapReader detector = read.map("saturationDetector");
   if (!scheduling.detector.empty() || scheduling.detector_parameters) {
     read.refuse("saturationDetector", "is given already, at " + scheduling.detector_place.text());

@@ -134,9 +134,8 @@ class AresResolver final : public Resolver {
     const QuestionId id = ++next_;
     Question& question = questions_[id];
     question.handler = std::move(handler);
-    question.deadline = reactor_.after(options_.timeout_ms * 1'000'000, [this, id] {
-      fail(id, "no answer within " + std::to_string(options_.timeout_ms) + " ms");
-    });
+    question.deadline =
+        reactor_.after(options_.timeout_ms * 1'000'000, [this, id] { fail(id, no_answer()); });
     return id;
   }
 
@@ -198,7 +197,13 @@ class AresResolver final : public Resolver {
       return ask_next(id, question, "");
     }
     const bool told = status == ARES_ENOTFOUND || status == ARES_ENODATA;
-    ask_next(id, question, told ? "" : ares_strerror(status));
+    // Which of the two timers comes first, c-ares's or the question's, is nobody's concern.
+    const std::string why = status == ARES_ETIMEOUT ? no_answer() : ares_strerror(status);
+    ask_next(id, question, told ? "" : why);
+  }
+
+  std::string no_answer() const {
+    return "no answer within " + std::to_string(options_.timeout_ms) + " ms";
   }
 
   void ask_next(QuestionId id, Question& question, const std::string& failure) {
