@@ -1,6 +1,9 @@
 #include "tools/bench/daemon_process.hpp"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <algorithm>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -29,8 +32,7 @@ std::string write_config(const std::string& directory, const DaemonOptions& opti
        << ", capacity_tokens: " << options.capacity_tokens << "}\n"
        << "workers: {count: " << options.workers;
   if (options.spin_us != DaemonOptions::kSpinDefault) file << ", spin: " << options.spin_us << "us";
-  file << "}\n"
-       << "log: {level: warn}\n"
+  file << (options.busy_poll ? ", busy_poll: true}\n" : "}\n") << "log: {level: warn}\n"
        << "scrape: {enabled: " << (options.scrape_interval_ms != 0 ? "true" : "false")
        << ", interval: " << std::max(options.scrape_interval_ms, kScrapeMsMin) << "ms}\n"
        << "endpoints:\n";
@@ -58,6 +60,7 @@ std::string find_worker_times(pid_t pid) {
 
 DaemonProcess::DaemonProcess(const DaemonOptions& options)
     : workers_(options.workers),
+      busy_poll_(options.busy_poll),
       directory_(make_directory()),
       socket_(directory_.path() + "/pickd.sock") {
   std::vector<std::string> arguments = {tools::program_directory() + "/pickd", "--config",
@@ -98,10 +101,21 @@ std::uint64_t DaemonProcess::counter(std::string_view name) {
   throw std::runtime_error("the daemon has no counter " + std::string(name));
 }
 
-void DaemonProcess::wait_until_asleep() {
+void DaemonProcess::rest() {
+  if (busy_poll_) {
+    child_.signal(SIGSTOP);
+    siginfo_t stopped{};
+    if (::waitid(P_PID, static_cast<id_t>(child_.pid()), &stopped, WSTOPPED) != 0)
+      throw std::runtime_error("the daemon could not be stopped");
+    return;
+  }
   for (std::uint32_t worker = 0; worker < workers_; ++worker) {
     while (!control_->state().asleep(worker)) abi::spin_pause();
   }
+}
+
+void DaemonProcess::go_on() {
+  if (busy_poll_) child_.signal(SIGCONT);
 }
 
 }  // namespace pickd::bench

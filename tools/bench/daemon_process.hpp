@@ -22,6 +22,7 @@ struct DaemonOptions {
   std::uint32_t workers = 1;
   static constexpr std::uint32_t kSpinDefault = UINT32_MAX;  // the daemon's own
   std::uint32_t spin_us = 0;
+  bool busy_poll = false;  // always awake, whatever that costs; see DaemonProcess::rest()
   bool virtual_clock = false;
   std::vector<std::string> addresses =
       {};                                // of the endpoints, in place of `endpoints` made-up ones
@@ -39,13 +40,16 @@ class DaemonProcess {
   std::string reactor();
   // A counter by its metric's name.
   std::uint64_t counter(std::string_view name);
-  // Returns when no worker spins any more: a probe of the machine then has the cores for itself.
-  void wait_until_asleep();
+  // Leaves the cores to others until go_on(): stops a daemon that polls busily, waits until the
+  // workers of any other sleep.
+  void rest();
+  void go_on();
   // What worker 0 has had of a core so far.
   std::uint64_t worker_cpu_ns();
 
  private:
   std::uint32_t workers_;
+  bool busy_poll_;
   tools::TempDir directory_;
   std::string socket_;
   tools::Child child_;

@@ -23,14 +23,15 @@ constexpr std::uint32_t kPrompts = 64;
 // How both sides wait.
 struct Strategy {
   const char* name;
-  std::uint32_t daemon_spin_us;  // kDefault: as the daemon has it
+  std::uint32_t daemon_spin_us;
+  bool daemon_busy_poll;
   std::uint32_t client_spin_us;
   std::uint32_t client_flags;
 };
 constexpr Strategy kStrategies[] = {
-    {"block", 0, PICKD_NO_SPIN, 0},
-    {"default", DaemonOptions::kSpinDefault, 0, 0},
-    {"spin", 10'000, 0, PICKD_OPEN_BUSY_POLL},
+    {"block", 0, false, PICKD_NO_SPIN, 0},
+    {"default", DaemonOptions::kSpinDefault, false, 0, 0},
+    {"spin", 0, true, 0, PICKD_OPEN_BUSY_POLL},
 };
 
 const Strategy& strategy_of(const std::string& name) {
@@ -46,6 +47,7 @@ class PickSubject : public LoopSubject {
     DaemonOptions daemon_options;
     daemon_options.endpoints = options.endpoints;
     daemon_options.spin_us = strategy.daemon_spin_us;
+    daemon_options.busy_poll = strategy.daemon_busy_poll;
     daemon_options.state_mib = 64;
     daemon_ = std::make_unique<DaemonProcess>(daemon_options);
     for (std::uint32_t at = 0; at < options.clients; ++at) {
@@ -61,9 +63,14 @@ class PickSubject : public LoopSubject {
     }
     for (std::uint32_t at = 0; at < kPrompts; ++at)
       prompts_.push_back(make_prompt_text(options.prompt_tokens, at));
+    daemon_->rest();
   }
+  ~PickSubject() override { daemon_->go_on(); }
+  PickSubject(const PickSubject&) = delete;
+  PickSubject& operator=(const PickSubject&) = delete;
 
-  void before_slice() override { daemon_->wait_until_asleep(); }
+  void before_slice() override { daemon_->go_on(); }
+  void after_slice() override { daemon_->rest(); }
 
   void once(std::uint32_t client, std::uint64_t turn) override {
     const std::string& text = prompts_[turn % prompts_.size()];
@@ -177,6 +184,7 @@ tools::Samples run_slice(LoopSubject& subject, const LoopPace& pace) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  subject.after_slice();
   for (const std::string& failure : failures) {
     if (!failure.empty()) throw std::runtime_error(failure);
   }

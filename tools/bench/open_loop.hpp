@@ -35,6 +35,7 @@ class LoopSubject {
  public:
   virtual ~LoopSubject() = default;
   virtual void before_slice() {}
+  virtual void after_slice() {}  // leaves the machine to the others
   virtual void once(std::uint32_t client, std::uint64_t turn) = 0;
 };
 

@@ -110,7 +110,7 @@ void run_pick(const PickOptions& options) {
   daemon_options.profile = options.policy;
   daemon_options.endpoints = options.endpoints;
   daemon_options.keys_max = 4096;
-  daemon_options.spin_us = 1000;
+  daemon_options.busy_poll = true;
   DaemonProcess daemon(daemon_options);
   const Client client = open_client(daemon.socket(), 4096, PICKD_OPEN_BUSY_POLL);
   const ResultHandle result(pickd_result_new());
@@ -139,11 +139,12 @@ void run_pick(const PickOptions& options) {
   const std::string longest = make_prompt_text(kHashedTokens.back(), 0);
 
   tools::Samples unused;
+  daemon.rest();
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
-    daemon.wait_until_asleep();
     ring.run(figures.record_bytes, figures.answer_bytes, options.picks, figures.ring_ns);
+    daemon.go_on();
     run_round(options, prompts, client.get(), result.get(), figures);
-    daemon.wait_until_asleep();
+    daemon.rest();
     pick_work.run(options.picks / kBatchesShare + 1, figures.daemon_ns, unused);
     pipelined_work.run(options.picks / kBatchesShare + 1, unused, figures.worker_ns);
     pipelined.run();

@@ -13,7 +13,7 @@ DaemonOptions daemon_options(const PipelinedOptions& options) {
   made.profile = options.policy;
   made.endpoints = options.endpoints;
   made.state_mib = 64;
-  made.spin_us = 10'000;
+  made.busy_poll = true;
   return made;
 }
 
@@ -31,9 +31,13 @@ Pipelined::Pipelined(const PipelinedOptions& options)
     submit();
     while (!take_answer()) abi::spin_pause();
   }
+  daemon_.rest();
 }
 
-Pipelined::~Pipelined() { pickd_queue_close(queue_); }
+Pipelined::~Pipelined() {
+  daemon_.go_on();
+  pickd_queue_close(queue_);
+}
 
 void Pipelined::submit() {
   const std::string& text = prompts_[next_prompt_];
@@ -58,7 +62,7 @@ bool Pipelined::take_answer() {
 }
 
 void Pipelined::run() {
-  daemon_.wait_until_asleep();
+  daemon_.go_on();
   const std::uint64_t worker_from_ns = daemon_.worker_cpu_ns();
   const std::uint64_t client_from_ns = base::clock_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::uint64_t from_ns = base::monotonic_ns();
@@ -82,6 +86,7 @@ void Pipelined::run() {
   for (std::uint32_t at = 0; at < options_.outstanding; ++at) {
     while (!take_answer()) abi::spin_pause();
   }
+  daemon_.rest();
 }
 
 }  // namespace pickd::bench

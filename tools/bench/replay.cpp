@@ -88,7 +88,7 @@ class Replay {
     daemon.keys_max = options.keys_max;
     daemon.state_mib = options.state_mib;
     daemon.capacity_tokens = 0;
-    daemon.spin_us = 10000;  // awake from pick to pick, asleep while the bare ring is measured
+    daemon.busy_poll = true;
     daemon.virtual_clock = true;
     return daemon;
   }
@@ -157,7 +157,7 @@ class Replay {
 
   void measure_ring(RingProbe& probe, std::size_t at, Figures& figures) {
     constexpr std::size_t kRoundTrips = 400;
-    daemon_.wait_until_asleep();
+    daemon_.rest();
     // Records of the sizes that are sent around here, so that the mix is that of the trace.
     const std::size_t step = std::max<std::size_t>(1, trace_.requests.size() / 8);
     for (std::size_t size = 0; size < 8; ++size) {
@@ -168,6 +168,7 @@ class Replay {
       probe.run(abi::ring_units_bytes(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t)),
                 abi::kLinePairBytes, kRoundTrips / 8, figures.ring_ns);
     }
+    daemon_.go_on();
   }
 
   void show_progress(std::size_t done) const {
