@@ -81,6 +81,7 @@ void EngineWatch::scrape_unreadable(std::uint16_t id, std::uint64_t tick) {
 void EngineWatch::scrape_failed(std::uint16_t id, std::uint64_t tick) {
   if (store_->current().find(id) == nullptr) return;
   Watched& one = watched(id);
+  one.memory.away = true;
   one.health.not_answered();
   settle(id, one, tick);
 }

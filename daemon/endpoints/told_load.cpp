@@ -13,6 +13,8 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 // The kernel's word of when it booted moves with corrections of the clock, and with it the start of
 // a process.
 constexpr double kStartToleranceMs = 2000;
+// Within a few missed scrapes it hardly moves, and an engine may be back that soon.
+constexpr double kStartToleranceAwayMs = 50;
 
 std::uint64_t start_ms(const EngineFacts& facts) {
   const double ms = facts.process_start_s * 1000;
@@ -23,8 +25,9 @@ bool is_restarted(const abi::EndpointRecord& record, const LoadMemory& memory,
                   const EngineFacts& facts) {
   const std::uint64_t before = record.engine_start_ms.load(kRelaxed);
   const std::uint64_t now = start_ms(facts);
+  const double tolerance_ms = memory.away ? kStartToleranceAwayMs : kStartToleranceMs;
   if (before != 0 && now != 0 &&
-      std::abs(static_cast<double>(now) - static_cast<double>(before)) > kStartToleranceMs) {
+      std::abs(static_cast<double>(now) - static_cast<double>(before)) > tolerance_ms) {
     return true;
   }
   // Counters that never go back went back. Fewer series than before may just be a part of a page.
@@ -126,6 +129,7 @@ LoadNotes tell_load(abi::EndpointRecord& record, LoadMemory& memory, const Engin
   notes.frozen = is_frozen(memory, facts, own, tick, rules);
   memory.last = facts;
   memory.seen = true;
+  memory.away = false;
 
   std::uint32_t waiting = or_kept(facts.waiting, memory.waiting, tick, rules);
   std::uint32_t running = or_kept(facts.running, memory.running, tick, rules);

@@ -42,6 +42,7 @@ struct LoadMemory {
   GoodValue kv_use_ppm;
   std::uint64_t same_since_tick = 0;  // since when a page without our traffic says the same
   bool seen = false;
+  bool away = false;  // it did not answer since the last page: a small step of its start counts
 };
 
 // What was noticed when facts were told, for counters, the log and status.

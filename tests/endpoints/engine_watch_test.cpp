@@ -104,6 +104,16 @@ TEST_F(Watching, ARestartedEngineIsANewGeneration) {
   EXPECT_TRUE(ok("a", std::numeric_limits<double>::quiet_NaN(), 0).restarted) << "by its counters";
 }
 
+TEST_F(Watching, ARestartWithinASecondIsNoticedWhenAScrapeWasMissed) {
+  ok("a", 1.7e9);
+  const std::uint32_t before = life("a").generation();
+  ok("a", 1.7e9 + .5);
+  EXPECT_EQ(life("a").generation(), before) << "a correction of the clock";
+  watch_.scrape_failed(id("a"), tick_);
+  EXPECT_TRUE(ok("a", 1.7e9 + 1).restarted);
+  EXPECT_GT(life("a").generation(), before);
+}
+
 TEST_F(Watching, ARestartThatANewDaemonFindsIsNoticedToo) {
   ok("a");
   const std::uint32_t before = life("a").generation();

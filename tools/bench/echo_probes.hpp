@@ -37,7 +37,7 @@ class EchoChild {
  public:
   // Forks; in the child runs `body` and exits. Throws std::runtime_error.
   template <typename Body>
-  explicit EchoChild(Body&& body) : pid_(fork_child()) {
+  explicit EchoChild(const Body& body) : pid_(fork_child()) {
     if (pid_ == 0) {
       body();
       leave();
