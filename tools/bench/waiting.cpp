@@ -88,9 +88,11 @@ void print_json(const std::vector<Row>& rows) {
 void run_waiting_standard(const WaitingOptions& options) {
   const std::unique_ptr<LoopSubject> wake = make_wake_subject();  // forks, so first
   std::vector<std::unique_ptr<LoopSubject>> subjects;
+  subjects.reserve(std::size(kWaits));
   for (const char* wait : kWaits)
     subjects.push_back(make_pick_subject(wait, subject_options(options)));
   std::vector<Row> rows;
+  rows.reserve(std::size(kRates) * std::size(kHogs));
   for (const double rate : kRates) {
     for (const std::uint32_t hogs : kHogs) rows.push_back({rate, hogs, {}, {}});
   }

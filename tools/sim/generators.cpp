@@ -69,6 +69,7 @@ Workload make_chat(std::uint64_t seed, double seconds, double rate) {
   Blocks made;
   Workload workload;
   std::vector<std::vector<std::uint64_t>> systems;
+  systems.reserve(20);
   for (int i = 0; i < 20; ++i) systems.push_back(made.chain(2048));
   constexpr double kTurnsMean = 4;
   for (double start = 0; start < seconds; start += draw.gap(rate / kTurnsMean)) {
@@ -91,6 +92,7 @@ Workload make_agents(std::uint64_t seed, double seconds, double rate) {
   Blocks made;
   Workload workload;
   std::vector<std::vector<std::uint64_t>> tools;
+  tools.reserve(5);
   for (int i = 0; i < 5; ++i) tools.push_back(made.chain(8192));
   constexpr double kStepsMean = 12;
   for (double start = 0; start < seconds; start += draw.gap(rate / kStepsMean)) {
