@@ -42,17 +42,19 @@ void Learner::picked(const Picked& pick) {
   if (pick.flight >= flights_.size() || pick.endpoint >= endpoints_.size()) return;
   Flight& flight = flights_[pick.flight];
   if (flight.state != Flight::State::kNone) ended(pick.flight, pick.at_s, {.served = false});
+  const std::uint16_t class_id = pick.class_id < kClassesMax ? pick.class_id : 0;
   Endpoint& endpoint = endpoints_[pick.endpoint];
   if (endpoint.seen && endpoint.generation != pick.generation) forget_endpoint(pick.endpoint);
-  if (endpoint.seen && endpoint.class_id != pick.class_id) endpoint.slowness.forget();
+  if (endpoint.seen && endpoint.class_id != class_id) endpoint.slowness.forget();
   endpoint.seen = true;
   endpoint.generation = pick.generation;
-  endpoint.class_id = pick.class_id;
-  class_at(pick.class_id);
+  endpoint.class_id = class_id;
+  class_at(class_id);
   endpoint.history.begin(pick.at_s);
   flight = Flight{};
   flight.state = Flight::State::kWaiting;
   flight.pick = pick;
+  flight.pick.class_id = class_id;
   flight.life = lives_[pick.endpoint];
 }
 
