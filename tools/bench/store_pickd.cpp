@@ -23,15 +23,13 @@ class PickdStore : public StoreSubject {
         table_(parts(endpoints), &ages_),
         horizons_(parts(endpoints), ages_),
         sweep_(parts(endpoints), ages_, horizons_),
-        lives_(threads) {
+        threads_(threads) {
     for (std::uint32_t id = 1; id <= endpoints; ++id) {
       ids_.push_back(static_cast<std::uint16_t>(id));
       records_[id].life.store(abi::LifeWord::make(1, 0, 0).bits);
       records_[id].confirmed_life.store(abi::LifeWord::make(1, 0, 0).bits);
     }
-    for (auto& lives : lives_) lives.resize(endpoints);
-    for (std::uint32_t i = 0; i < threads; ++i)
-      scratch_.push_back(std::make_unique<prefix::MatchScratch>());
+    for (auto& own : threads_) own = std::make_unique<Thread>(endpoints);
     horizons_.advance(1, 0);
   }
   ~PickdStore() override { ::munmap(words_, bytes_); }
@@ -41,11 +39,13 @@ class PickdStore : public StoreSubject {
   void match(const StorePrompt& prompt, std::uint64_t tick, std::span<std::uint32_t> blocks,
              std::uint32_t thread) override {
     // As a pick does it: the life words first, then the words.
-    std::vector<std::uint64_t>& lives = lives_[thread];
+    Thread& own = *threads_[thread];
+    own.last_tick = tick;
     for (std::size_t i = 0; i < ids_.size(); ++i) {
-      lives[i] = records_[ids_[i]].life.load(std::memory_order_acquire);
+      own.lives[i] = records_[ids_[i]].life.load(std::memory_order_acquire);
     }
-    table_.match(prompt.keys, stamp(tick), ids_, lives, blocks, *scratch_[thread]);
+    table_.match(prompt.keys, stamp(tick), ids_, std::span(own.lives).first(ids_.size()), blocks,
+                 own.scratch);
   }
 
   void insert(const StorePrompt& prompt, std::uint32_t endpoint, std::uint64_t tick) override {
@@ -69,8 +69,10 @@ class PickdStore : public StoreSubject {
 
   std::uint64_t entries() override {
     // The pass that began long ago, and a whole one.
-    while (sweep_.slice(last_tick_, 1).passes == 0) continue;
-    sweep_.slice(last_tick_, bytes_ / abi::kCacheLineBytes);
+    std::uint64_t last_tick = 1;
+    for (const auto& own : threads_) last_tick = std::max(last_tick, own->last_tick);
+    while (sweep_.slice(last_tick, 1).passes == 0) continue;
+    sweep_.slice(last_tick, bytes_ / abi::kCacheLineBytes);
     return sweep_.totals().live;
   }
   std::uint64_t bytes() override { return bytes_; }
@@ -84,6 +86,15 @@ class PickdStore : public StoreSubject {
  private:
   static constexpr std::uint64_t kPassesPerTtl = 2;
 
+  // What a worker has for itself; two of them share no cache line, nor do two daemons' workers.
+  struct alignas(2 * abi::kCacheLineBytes) Thread {
+    explicit Thread(std::uint32_t endpoints) : lives(std::max<std::size_t>(endpoints, kApart)) {}
+    static constexpr std::size_t kApart = 2 * abi::kCacheLineBytes / sizeof(std::uint64_t);
+    std::uint64_t last_tick = 1;
+    std::vector<std::uint64_t> lives;  // padded, so that the heap puts nothing else beside it
+    prefix::MatchScratch scratch;
+  };
+
   static std::atomic<std::uint64_t>* map_words(std::uint64_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -95,8 +106,7 @@ class PickdStore : public StoreSubject {
     return {words_, bytes_ / abi::kCacheLineBytes, records_.get(), endpoints + 1, &global_horizon_,
             10};
   }
-  std::uint32_t stamp(std::uint64_t tick) {
-    last_tick_.store(tick, std::memory_order_relaxed);
+  static std::uint32_t stamp(std::uint64_t tick) {
     return static_cast<std::uint32_t>(tick) & abi::kStampMask;
   }
 
@@ -109,10 +119,8 @@ class PickdStore : public StoreSubject {
   prefix::Horizons horizons_;
   prefix::Sweep sweep_;
   std::vector<std::uint16_t> ids_;
-  std::vector<std::vector<std::uint64_t>> lives_;  // by thread
-  std::vector<std::unique_ptr<prefix::MatchScratch>> scratch_;
+  std::vector<std::unique_ptr<Thread>> threads_;
   std::atomic<std::uint64_t> replaced_{0};
-  std::atomic<std::uint64_t> last_tick_{1};
 };
 
 }  // namespace
