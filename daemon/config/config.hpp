@@ -69,6 +69,17 @@ struct ReservationsConfig {
   bool operator==(const ReservationsConfig&) const = default;
 };
 
+// What is learned of the latencies of engines.
+struct LatencyConfig {
+  bool enabled = false;
+  std::uint64_t memory_samples = 0;
+  std::uint64_t samples_min = 0;
+  std::uint64_t output_tokens = 0;
+  std::uint64_t percentile = 0;
+
+  bool operator==(const LatencyConfig&) const = default;
+};
+
 struct LogConfig {
   std::string level;  // trace, debug, info, warn, error
 
@@ -186,6 +197,7 @@ struct Config {
   WorkersConfig workers;
   ReservationsConfig reservations;
   ScrapeConfig scrape;
+  LatencyConfig latency;
   LogConfig log;
   SchedulingConfig scheduling;
   std::vector<EndpointConfig>

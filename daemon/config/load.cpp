@@ -16,7 +16,6 @@ constexpr const char* kProfileKey = "scheduling.profile";
 
 // Sections of the file that this version does not read yet, with what it does instead.
 const std::vector<std::pair<std::string, std::string>> kLaterSections = {
-    {"latency", "this version does not predict latency"},
     {"admin", "this version has no HTTP port; ask over the control socket with pickctl"},
 };
 

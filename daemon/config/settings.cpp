@@ -25,6 +25,10 @@ const std::vector<Section>& sections() {
        "Metrics pages of the engines: how loaded they are, and whether they live. Read of the "
        "endpoints of the file and of discovery, and of those that a client gave with a metrics "
        "URL; not with a virtual clock."},
+      {"latency",
+       "What is learned of how long requests take: the time to the first token (TTFT) and between "
+       "tokens (ITL), from the reports on them. Each pick is predicted for each endpoint, in "
+       "process."},
       {"log", "The log goes to standard error, one line an event."},
       {"scheduling", "How an endpoint is chosen."},
   };
@@ -168,6 +172,21 @@ const std::vector<Setting>& settings() {
        "bytes", "Holds the token to send; read again when it changes. Empty: none."},
       {"scrape.engine", AT(scrape.engine), kText, "", {0, abi::kEngineBytesMax}, "bytes",
        "Whose metrics the pages hold, for endpoints that do not say. Empty: detected."},
+
+      {"latency.enabled", AT(latency.enabled), kBoolean, "true", {}, "",
+       "Without it nothing is learned or predicted, and the profile is epp-default unless the "
+       "file says another."},
+      {"latency.memory_samples", AT(latency.memory_samples), kInteger, "500", {50, 100'000},
+       "requests",
+       "How many requests the models and their measured errors look back on, about; fewer follow "
+       "a change sooner and are noisier."},
+      {"latency.samples_min", AT(latency.samples_min), kInteger, "20", {1, 10'000}, "requests",
+       "Streamed requests that a model must have seen before it may be trusted with SLOs. It must "
+       "also beat the running mean."},
+      {"latency.output_tokens", AT(latency.output_tokens), kInteger, "200", {1, 1'000'000},
+       "tokens", "Length of an answer, until answers have been reported."},
+      {"latency.percentile", AT(latency.percentile), kInteger, "90", {50, 99}, "percent",
+       "The percentile that is predicted beside the mean, from the errors of late."},
 
       {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
 

@@ -30,10 +30,20 @@ state::StateParameters state_parameters(const config::Config& config, bool virtu
   return parameters;
 }
 
+latency::LearnerOptions learner_options(const config::LatencyConfig& config) {
+  latency::LearnerOptions options;
+  options.memory_samples = static_cast<double>(config.memory_samples);
+  options.samples_min = config.samples_min;
+  options.output_tokens = static_cast<double>(config.output_tokens);
+  options.percentile = static_cast<double>(config.percentile);
+  return options;
+}
+
 }  // namespace
 
 base::Result<void> check_config(const config::Config& config) {
-  if (auto schedule = pick::Schedule::make(config.scheduling); !schedule) return schedule.error();
+  if (auto schedule = pick::Schedule::make(config.scheduling, config.latency.enabled); !schedule)
+    return schedule.error();
   if (auto layout = state::lay_out(state_parameters(config, false)); !layout) return layout.error();
   if (auto scrape = scrape::check_scrape(config.scrape); !scrape) return scrape;
   return net::check_group(config.listen.group);
@@ -43,7 +53,7 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
                                                              bool virtual_clock,
                                                              ChannelGone channel_gone) {
   std::unique_ptr<EngineRoom> room(new EngineRoom());
-  auto schedule = pick::Schedule::make(config.scheduling);
+  auto schedule = pick::Schedule::make(config.scheduling, config.latency.enabled);
   if (!schedule) return schedule.error();
   const std::uint64_t capacity_tokens =
       (*schedule)->sources().capacity_tokens.value_or(config.state.capacity_tokens);
@@ -63,10 +73,13 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->reservations_ = std::make_unique<endpoints::Reservations>(
       room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints(),
       header.reservation_slots - header.reservation_slots / 4);
-  room->flights_ = std::make_unique<pick::Flights>(header.endpoint_ids, header.reservation_slots);
-  room->reservations_->observe(*room->flights_);
-  room->learner_ = std::make_unique<maintenance::LearnerThread>(
-      *room->flights_, *room->clock_, header.endpoint_ids, header.reservation_slots);
+  if (config.latency.enabled) {
+    room->flights_ = std::make_unique<pick::Flights>(header.endpoint_ids, header.reservation_slots);
+    room->reservations_->observe(*room->flights_);
+    room->learner_ = std::make_unique<maintenance::LearnerThread>(
+        *room->flights_, *room->clock_, header.endpoint_ids, header.reservation_slots,
+        learner_options(config.latency));
+  }
   room->capacity_blocks_default_ = endpoints::blocks_of(capacity_tokens, config.state.block_tokens);
   room->endpoint_table_ = std::make_unique<endpoints::EndpointTable>(
       endpoints::EndpointTable::Parts{
@@ -161,7 +174,7 @@ EngineRoom::~EngineRoom() {
 
 void EngineRoom::start() {
   maintenance_->start();
-  learner_->start();
+  if (learner_ != nullptr) learner_->start();
   for (const auto& worker : workers_) worker->start();
 }
 

@@ -44,7 +44,7 @@ class EngineRoom {
   endpoints::TopologyStore& topologies() { return topologies_; }
   endpoints::Reservations& reservations() { return *reservations_; }
   maintenance::Maintenance& maintenance() { return *maintenance_; }
-  maintenance::LearnerThread& learner() { return *learner_; }
+  maintenance::LearnerThread* learner() { return learner_.get(); }  // nullptr: nothing is learned
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
   // Of an endpoint that names no capacity, in blocks; 0: no limit.

@@ -11,7 +11,7 @@ void ControlServer::reconfigure(base::Result<config::Config> next) {
     spdlog::error("configuration not taken, the one before stays in force: {}", why);
   };
   if (!next) return refuse(next.error().text);
-  auto schedule = pick::Schedule::make(next->scheduling);
+  auto schedule = pick::Schedule::make(next->scheduling, config_.latency.enabled);
   if (!schedule) return refuse(schedule.error().text);
   config::Config rest = *next;
   rest.scheduling = config_.scheduling;

@@ -7,9 +7,8 @@ namespace pickd::latency {
 
 namespace {
 
-constexpr double kDecay = .998;       // a sample: about the last 500
 constexpr double kRecentDecay = .98;  // about the last 50
-constexpr std::uint64_t kSamplesMin = 20;
+constexpr std::uint64_t kDriftSamplesMin = 200;
 constexpr double kDriftFactor = 2;
 constexpr double kMeasuredMin = 1e-4;  // seconds; shorter ones would dominate a relative error
 
@@ -22,7 +21,7 @@ void Accuracy::add(double predicted_s, double measured_s) {
   }
   const double mean = weight_ > 0 ? measured_ / weight_ : measured_s;
   const double relative = std::abs(predicted_s - measured_s) / std::max(measured_s, kMeasuredMin);
-  const auto mix = [](double& sum, double value) { sum = kDecay * sum + value; };
+  const auto mix = [this](double& sum, double value) { sum = decay_ * sum + value; };
   mix(mean_error_, std::abs(mean - measured_s));
   mix(error_, std::abs(predicted_s - measured_s));
   mix(signed_error_, predicted_s - measured_s);
@@ -33,9 +32,11 @@ void Accuracy::add(double predicted_s, double measured_s) {
   recent_relative_error_ = kRecentDecay * recent_relative_error_ + relative;
   recent_weight_ = kRecentDecay * recent_weight_ + 1;
   ++samples_;
-  // A quantile by stochastic steps: up by 9 parts when the outcome lies above, down by 1 below.
+  // A quantile by stochastic steps: at the 90th percentile up by 9 parts when the outcome lies
+  // above, down by 1 below.
   const double step = samples_ < 200 ? .02 : .005;
-  p90_factor_ *= std::exp(measured_s > predicted_s * p90_factor_ ? 9 * step / 10 : -step / 10);
+  p90_factor_ *=
+      std::exp(step * (measured_s > predicted_s * p90_factor_ ? percentile_ : percentile_ - 1));
   p90_factor_ = std::clamp(p90_factor_, .5, 20.0);
 }
 
@@ -43,10 +44,10 @@ double Accuracy::mape() const { return weight_ > 0 ? relative_error_ / weight_ :
 double Accuracy::bias() const { return measured_ > 0 ? signed_error_ / measured_ : 0; }
 double Accuracy::coverage() const { return weight_ > 0 ? below_ / weight_ : 0; }
 
-bool Accuracy::ready() const { return samples_ >= kSamplesMin && error_ < mean_error_; }
+bool Accuracy::ready() const { return samples_ >= samples_min_ && error_ < mean_error_; }
 
 bool Accuracy::drifting() const {
-  if (samples_ < 10 * kSamplesMin) return false;
+  if (samples_ < kDriftSamplesMin) return false;
   return recent_relative_error_ / recent_weight_ > kDriftFactor * mape();
 }
 

@@ -11,9 +11,7 @@ namespace {
 
 // A mean over fewer tokens is mostly the time of one step's place in the batch.
 constexpr double kItlTokensMin = 9;
-constexpr double kOutputDecay = .998;
 constexpr double kOutputPriorWeight = 10;
-constexpr double kOutputPriorTokens = 200;
 // No answer takes longer; what does is a report about something else.
 constexpr double kSecondsMax = 24 * 3600.0;
 constexpr double kOverdueMinS = 20;
@@ -24,12 +22,14 @@ double itl_weight(double predicted) { return .01 / ((.005 + predicted) * (.005 +
 
 }  // namespace
 
-Learner::Learner(std::uint32_t endpoint_ids, std::uint32_t flights)
-    : endpoints_(endpoint_ids), lives_(endpoint_ids), flights_(flights), classes_(1) {}
+Learner::Learner(std::uint32_t endpoint_ids, std::uint32_t flights, const LearnerOptions& options)
+    : options_(options), endpoints_(endpoint_ids), lives_(endpoint_ids), flights_(flights) {
+  classes_.emplace_back(options_);
+}
 
 Learner::Class& Learner::class_at(std::uint32_t class_id) {
   if (class_id >= kClassesMax) class_id = 0;
-  if (class_id >= classes_.size()) classes_.resize(class_id + 1);
+  while (class_id >= classes_.size()) classes_.emplace_back(options_);
   return classes_[class_id];
 }
 
@@ -106,8 +106,8 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
 }
 
 void Learner::learn_output(Class& of, double tokens) {
-  of.output_sum = kOutputDecay * of.output_sum + tokens;
-  of.output_weight = kOutputDecay * of.output_weight + 1;
+  of.output_sum = options_.decay() * of.output_sum + tokens;
+  of.output_weight = options_.decay() * of.output_weight + 1;
 }
 
 void Learner::train_ttft(const Flight& flight, double uncached) {
@@ -164,7 +164,7 @@ void Learner::forget_endpoint(std::uint32_t id) {
 double Learner::overdue_after_s(const Flight& flight) const {
   const Class& of = classes_[std::min<std::size_t>(flight.pick.class_id, classes_.size() - 1)];
   const double tokens =
-      of.output_weight > 0 ? of.output_sum / of.output_weight : kOutputPriorTokens;
+      of.output_weight > 0 ? of.output_sum / of.output_weight : options_.output_tokens;
   const double itl_s = flight.pick.itl_s > 0 ? flight.pick.itl_s : .05;
   const double ttft_s = flight.pick.ttft_s > 0 ? flight.pick.ttft_s : 10;
   return kOverdueMinS + 10 * ttft_s + 20 * tokens * itl_s;
@@ -196,7 +196,7 @@ const Coefficients& Learner::coefficients(double now_s) {
     ClassCoefficients& out = coefficients_.classes[i];
     out.ttft = of.ttft.theta();
     out.itl = of.itl.theta();
-    out.output_tokens = (of.output_sum + kOutputPriorWeight * kOutputPriorTokens) /
+    out.output_tokens = (of.output_sum + kOutputPriorWeight * options_.output_tokens) /
                         (of.output_weight + kOutputPriorWeight);
     out.ttft_p90_factor = of.accuracy.ttft.p90_factor();
     out.itl_p90_factor = of.accuracy.itl.p90_factor();

@@ -13,6 +13,7 @@
 #include "daemon/latency/accuracy.hpp"
 #include "daemon/latency/coefficients.hpp"
 #include "daemon/latency/engine_history.hpp"
+#include "daemon/latency/learner_options.hpp"
 #include "daemon/latency/linear_model.hpp"
 #include "daemon/latency/slowness.hpp"
 
@@ -61,7 +62,7 @@ struct ClassAccuracy {
 
 class Learner {
  public:
-  Learner(std::uint32_t endpoint_ids, std::uint32_t flights);
+  Learner(std::uint32_t endpoint_ids, std::uint32_t flights, const LearnerOptions& options = {});
 
   void picked(const Picked& pick);
   Refusal first_token(std::uint32_t flight, double at_s);
@@ -89,8 +90,13 @@ class Learner {
 
  private:
   struct Class {
-    LinearModel<kTtftFeatures> ttft{kTtftPrior};
-    LinearModel<kItlFeatures> itl{kItlPrior};
+    explicit Class(const LearnerOptions& options)
+        : ttft(kTtftPrior, options.decay()),
+          itl(kItlPrior, options.decay()),
+          accuracy{Accuracy(options), Accuracy(options), Accuracy(options)} {}
+
+    LinearModel<kTtftFeatures> ttft;
+    LinearModel<kItlFeatures> itl;
     double output_sum = 0;
     double output_weight = 0;
     ClassAccuracy accuracy;
@@ -119,6 +125,7 @@ class Learner {
   Class& class_at(std::uint32_t class_id);
   Refusal refuse(Refusal why);
 
+  LearnerOptions options_;
   std::vector<Endpoint> endpoints_;
   std::vector<std::uint32_t> lives_;
   std::vector<Flight> flights_;

@@ -16,7 +16,7 @@
 
 namespace pickd::latency {
 
-inline constexpr double kSampleDecay = .998;           // lambda, a sample
+inline constexpr double kSampleDecay = .998;           // lambda, a sample; by default
 inline constexpr std::uint64_t kSamplesEachFit = 200;  // up to here every sample refits
 inline constexpr std::uint64_t kFitEvery = 8;          // after it every 8th
 inline constexpr int kSweeps = 30;
@@ -36,7 +36,8 @@ class LinearModel {
     double samples;
   };
 
-  explicit LinearModel(const Vector& prior) : prior_(map(prior)), theta_(prior_) {}
+  explicit LinearModel(const Vector& prior, double decay = kSampleDecay)
+      : prior_(map(prior)), theta_(prior_), decay_(decay) {}
 
   double predict(const Vector& x) const { return theta_.dot(map(x)); }
   const Vector& theta() const { return published_; }
@@ -46,10 +47,10 @@ class LinearModel {
   bool add(const Vector& x, double y, double weight) {
     if (!sound(x, y, weight)) return false;
     const Column features = map(x);
-    gram_ = kSampleDecay * gram_ + weight * features * features.transpose();
-    moment_ = kSampleDecay * moment_ + weight * y * features;
-    measured_ = kSampleDecay * measured_ + weight * y;
-    expected_ = kSampleDecay * expected_ + weight * prior_.dot(features);
+    gram_ = decay_ * gram_ + weight * features * features.transpose();
+    moment_ = decay_ * moment_ + weight * y * features;
+    measured_ = decay_ * measured_ + weight * y;
+    expected_ = decay_ * expected_ + weight * prior_.dot(features);
     ++samples_;
     if (samples_ <= kSamplesEachFit || samples_ % kFitEvery == 0) fit();
     return true;
@@ -123,6 +124,7 @@ class LinearModel {
 
   Column prior_;
   Column theta_;
+  double decay_;
   Matrix gram_ = Matrix::Zero();
   Column moment_ = Column::Zero();
   double measured_ = 0;

@@ -16,8 +16,9 @@ constexpr std::uint64_t kDrawDownNs = 1'000'000'000;
 }  // namespace
 
 LearnerThread::LearnerThread(pick::Flights& flights, const state::TickClock& clock,
-                             std::uint32_t endpoint_ids, std::uint32_t flight_count)
-    : flights_(&flights), clock_(clock), learner_(endpoint_ids, flight_count) {}
+                             std::uint32_t endpoint_ids, std::uint32_t flight_count,
+                             const latency::LearnerOptions& options)
+    : flights_(&flights), clock_(clock), learner_(endpoint_ids, flight_count, options) {}
 
 LearnerThread::~LearnerThread() {
   if (!thread_.joinable()) return;

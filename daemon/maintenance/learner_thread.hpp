@@ -23,7 +23,7 @@ struct LatencySummary {
 class LearnerThread {
  public:
   LearnerThread(pick::Flights& flights, const state::TickClock& clock, std::uint32_t endpoint_ids,
-                std::uint32_t flight_count);
+                std::uint32_t flight_count, const latency::LearnerOptions& options = {});
   ~LearnerThread();  // stops and joins
 
   void start();

@@ -10,6 +10,8 @@ namespace pickd::pick {
 namespace {
 
 constexpr std::string_view kDefaultProfile = "default";
+// Without predictions.
+constexpr std::string_view kPlainProfile = "epp-default";
 constexpr std::string_view kDefaultDetector = "utilization-detector";
 
 std::vector<std::string> known_types() {
@@ -158,10 +160,11 @@ std::unique_ptr<const Schedule> Schedule::of(std::unique_ptr<const Profile> prof
 }
 
 base::Result<std::unique_ptr<const Schedule>> Schedule::make(
-    const config::SchedulingConfig& scheduling) {
+    const config::SchedulingConfig& scheduling, bool predicts) {
   if (scheduling.profile.empty() && !scheduling.profiles.empty())
     return ScheduleMaker(scheduling).make();
-  const std::string_view name = scheduling.profile.empty() ? kDefaultProfile : scheduling.profile;
+  const std::string_view by_default = predicts ? kDefaultProfile : kPlainProfile;
+  const std::string_view name = scheduling.profile.empty() ? by_default : scheduling.profile;
   const BuiltinProfile* builtin = find_builtin_profile(name);
   if (builtin == nullptr) {
     std::vector<std::string> known;

@@ -19,10 +19,11 @@ namespace pickd::pick {
 
 class Schedule {
  public:
-  // The named built-in profile, the configured ones, or the default. The error's text lists
-  // everything that is wrong, a line each.
+  // The named built-in profile, the configured ones, or the default: where nothing is predicted
+  // (`predicts`), that of the Endpoint Picker. The error's text lists everything that is wrong, a
+  // line each.
   static base::Result<std::unique_ptr<const Schedule>> make(
-      const config::SchedulingConfig& scheduling);
+      const config::SchedulingConfig& scheduling, bool predicts = true);
   // One profile, run always.
   static std::unique_ptr<const Schedule> of(std::unique_ptr<const Profile> profile);
 

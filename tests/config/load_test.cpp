@@ -115,9 +115,32 @@ TEST_F(ConfigLoad, RefusesUnknownKeysWithTheNearestKnownOne) {
   EXPECT_EQ(bad("log: {format: json}\n"), "pickd.yaml:1: log.format: unknown key; known: level");
 }
 
+TEST_F(ConfigLoad, ReadsWhatIsLearnedOfLatencies) {
+  const LatencyConfig absent = good("").latency;
+  EXPECT_TRUE(absent.enabled);
+  EXPECT_EQ(absent.memory_samples, 500U);
+  EXPECT_EQ(absent.samples_min, 20U);
+  EXPECT_EQ(absent.output_tokens, 200U);
+  EXPECT_EQ(absent.percentile, 90U);
+  const LatencyConfig given = good(
+                                  "latency: {enabled: false, memory_samples: 50, samples_min: 1, "
+                                  "output_tokens: 1000, percentile: 99}\n")
+                                  .latency;
+  EXPECT_FALSE(given.enabled);
+  EXPECT_EQ(given.memory_samples, 50U);
+  EXPECT_EQ(given.samples_min, 1U);
+  EXPECT_EQ(given.output_tokens, 1000U);
+  EXPECT_EQ(given.percentile, 99U);
+  for (const char* wrong :
+       {"memory_samples: 49", "memory_samples: 100001", "samples_min: 0", "output_tokens: 0",
+        "percentile: 49", "percentile: 100", "percentile: 99.5", "enabled: 1", "model: xgboost"}) {
+    EXPECT_NE(bad("latency: {" + std::string(wrong) + "}\n").find("pickd.yaml:1: latency."),
+              std::string::npos)
+        << wrong;
+  }
+}
+
 TEST_F(ConfigLoad, SaysWhichSectionsComeWithLaterWork) {
-  EXPECT_NE(bad("latency: {enabled: false}\n").find("latency: no such section yet"),
-            std::string::npos);
   EXPECT_NE(bad("admin: {port: 1}\n").find("admin: no such section yet"), std::string::npos);
 }
 

@@ -328,5 +328,15 @@ TEST(Schedules, MayBeReplacedWhileOthersPick) {
   EXPECT_EQ(rig.core().schedule().name(), "chwbl");
 }
 
+TEST(Schedules, AreTheEndpointPickersWhereNothingIsPredictedUnlessOthersAreNamed) {
+  constexpr bool kPredicts = false;
+  EXPECT_EQ((*Schedule::make({}, kPredicts))->name(), "epp-default");
+  EXPECT_NE((*Schedule::make({}))->name(), "epp-default");
+  config::SchedulingConfig named;
+  named.profile = "lmetric";
+  EXPECT_EQ((*Schedule::make(named, kPredicts))->name(), "lmetric");
+  EXPECT_EQ((*Schedule::make(scheduling({{"queue-scorer"}}), kPredicts))->name(), "test");
+}
+
 }  // namespace
 }  // namespace pickd::pick::test

@@ -258,6 +258,23 @@ TEST(SystemPick, CountsSloValuesThatAreNoTimeAndPicksOn) {
   EXPECT_EQ(daemon.counter("slo_ignored"), 2 * nonsense.size());
 }
 
+TEST(SystemPick, PredictsNothingWithLatencyOff) {
+  Settings settings;
+  settings.rest = "latency: {enabled: false}";
+  for (const bool enabled : {true, false}) {
+    Daemon daemon(enabled ? Settings{} : settings);
+    const Client client(daemon);
+    Result result;
+    ASSERT_EQ(pick(client, Request("hello"), result), 0);
+    EXPECT_EQ(std::isnan(pickd_result_ttft_ms(result.get())), !enabled);
+    EXPECT_EQ(std::isnan(pickd_result_itl_ms(result.get())), !enabled);
+    EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_FIRST_TOKEN), 0);
+    EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+    EXPECT_EQ(daemon.inflight(), 0U);
+    EXPECT_EQ(daemon.log().find("profile epp-default") != std::string::npos, !enabled);
+  }
+}
+
 TEST(SystemPick, TakesPrioritiesOf16Bits) {
   Daemon daemon;
   const Client client(daemon);
