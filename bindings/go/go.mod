@@ -1,0 +1,3 @@
+module github.com/pickd/pickd/bindings/go
+
+go 1.24
