@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert(sizeof(pickdgo_slice) == sizeof(pickd_slice), "a pickdgo_slice is a pickd_slice");
 _Static_assert(sizeof(pickdgo_extra) == sizeof(pickd_extra), "a pickdgo_extra is a pickd_extra");
@@ -34,44 +35,6 @@ void pickdgo_close(pickdgo_queue* queue) {
 static pickd_slice slice_of(pickdgo_slice from) {
   pickd_slice made = {(const void*)from.data, from.size};
   return made;
-}
-
-int pickdgo_submit(uintptr_t handle, const void* text, size_t text_size, const uint32_t* token_ids,
-                   size_t token_count, uint64_t user_data) {
-  pickdgo_queue* queue = (pickdgo_queue*)handle;
-  const pickdgo_request* from = &queue->request;
-  const pickd_slice segment = {text, text_size};
-  pickd_request request = PICKD_REQUEST_INIT;
-  request.model = slice_of(from->model);
-  request.adapter = slice_of(from->adapter);
-  request.salt = slice_of(from->salt);
-  request.session_id = slice_of(from->session_id);
-  request.fairness_id = slice_of(from->fairness_id);
-  request.request_id = slice_of(from->request_id);
-  if (from->segment_count != 0) {
-    request.text = (const pickd_slice*)from->segments;
-    request.text_count = from->segment_count;
-  } else if (text != NULL) {
-    request.text = &segment;
-    request.text_count = 1;
-  }
-  request.token_ids = token_ids;
-  request.token_count = token_count;
-  request.prompt_tokens = from->prompt_tokens;
-  request.extras = (const pickd_extra*)from->extras;
-  request.extra_count = from->extra_count;
-  request.subset = (const pickd_slice*)from->subset;
-  request.subset_count = from->subset_count;
-  request.attributes = (const pickd_attribute*)from->attributes;
-  request.attribute_count = from->attribute_count;
-  request.slo_ttft_ms = from->slo_ttft_ms;
-  request.slo_itl_ms = from->slo_itl_ms;
-  request.priority = from->priority;
-  request.expected_output_tokens = from->expected_output_tokens;
-  request.endpoints_max = from->endpoints_max;
-  request.flags = from->flags;
-  request.queue_timeout_us = from->timeout_us;
-  return pickd_queue_submit(queue->queue, &request, user_data, &queue->ticket);
 }
 
 // Appends a string to the text of an answer; what has no room is left out, which the limits of the
@@ -114,6 +77,67 @@ static void flatten(const pickd_result* from, pickdgo_answer* to) {
     endpoint->address_size = put_text(to, pickd_result_prefill_address(from));
     endpoint->name_size = put_text(to, pickd_result_prefill_name(from));
   }
+}
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Each look takes back the request to be woken and makes it again, so that the daemon, which most
+// often finds it taken back, has nobody to wake.
+static int look(pickdgo_queue* queue, int64_t look_ns) {
+  const int64_t until_ns = now_ns() + look_ns;
+  do {
+    const int code = pickd_queue_poll(queue->queue, queue->result, &queue->own.user_data);
+    if (code < 0) return 0;  // pickdgo_poll() will find it too
+    if (code == 1) {
+      flatten(queue->result, &queue->own);
+      return 1;
+    }
+    // Partner: Go stores it before it waits for the lock that this thread holds.
+  } while (__atomic_load_n(&queue->wanted, __ATOMIC_RELAXED) == 0 && now_ns() < until_ns);
+  return 0;
+}
+
+int pickdgo_submit(uintptr_t handle, const void* text, size_t text_size, const uint32_t* token_ids,
+                   size_t token_count, uint64_t user_data, int64_t look_ns) {
+  pickdgo_queue* queue = (pickdgo_queue*)handle;
+  const pickdgo_request* from = &queue->request;
+  const pickd_slice segment = {text, text_size};
+  pickd_request request = PICKD_REQUEST_INIT;
+  request.model = slice_of(from->model);
+  request.adapter = slice_of(from->adapter);
+  request.salt = slice_of(from->salt);
+  request.session_id = slice_of(from->session_id);
+  request.fairness_id = slice_of(from->fairness_id);
+  request.request_id = slice_of(from->request_id);
+  if (from->segment_count != 0) {
+    request.text = (const pickd_slice*)from->segments;
+    request.text_count = from->segment_count;
+  } else if (text != NULL) {
+    request.text = &segment;
+    request.text_count = 1;
+  }
+  request.token_ids = token_ids;
+  request.token_count = token_count;
+  request.prompt_tokens = from->prompt_tokens;
+  request.extras = (const pickd_extra*)from->extras;
+  request.extra_count = from->extra_count;
+  request.subset = (const pickd_slice*)from->subset;
+  request.subset_count = from->subset_count;
+  request.attributes = (const pickd_attribute*)from->attributes;
+  request.attribute_count = from->attribute_count;
+  request.slo_ttft_ms = from->slo_ttft_ms;
+  request.slo_itl_ms = from->slo_itl_ms;
+  request.priority = from->priority;
+  request.expected_output_tokens = from->expected_output_tokens;
+  request.endpoints_max = from->endpoints_max;
+  request.flags = from->flags;
+  request.queue_timeout_us = from->timeout_us;
+  int code = pickd_queue_submit(queue->queue, &request, user_data, &queue->ticket);
+  return code != 0 || look_ns == 0 ? code : look(queue, look_ns);
 }
 
 int pickdgo_poll(uintptr_t handle, uint32_t spins) {

@@ -89,6 +89,8 @@ typedef struct pickdgo_queue {
   pickd_result* result;
   pickdgo_request request; /* filled before pickdgo_submit() */
   pickd_ticket ticket;     /* of the last pickdgo_submit() */
+  int32_t wanted;          /* another thread waits for this queue: stop looking; atomic */
+  pickdgo_answer own;      /* of the last pickdgo_submit(), when it returned 1 */
   pickdgo_answer answers[PICKDGO_BATCH];
 } pickdgo_queue;
 
@@ -96,9 +98,10 @@ int pickdgo_open(pickd_client* client, uint32_t depth, pickdgo_queue** queue);
 void pickdgo_close(pickdgo_queue* queue);
 
 /* Submits queue->request with one segment of text or with token ids; either may be absent. The
- * handle is a number for the same reason as above. */
+ * handle is a number for the same reason as above. Then looks for an answer for at most `look_ns`:
+ * for a pick that is alone in the queue. Returns 1 when it came: it is in queue->own; else 0. */
 int pickdgo_submit(uintptr_t queue, const void* text, size_t text_size, const uint32_t* token_ids,
-                   size_t token_count, uint64_t user_data);
+                   size_t token_count, uint64_t user_data, int64_t look_ns);
 
 /* Fills queue->answers with at most PICKDGO_BATCH answers; returns how many. When it is fewer the
  * queue has been asked to signal the next. `spins`: looks that often again while there is none. */

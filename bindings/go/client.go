@@ -37,6 +37,10 @@ type Options struct {
 
 	ConnectTimeout time.Duration // 0: 2 s
 
+	// Spin is how long a pick that is alone in its queue looks for its answer at most before it waits; it
+	// looks less, down to hardly ever, while that fails. 0: 20 microseconds; negative: wait at once.
+	Spin time.Duration
+
 	// BusyPoll makes picks look for their answer again and again in place of waiting for the descriptor: lowest
 	// latency for a core given away, and to be used where there is one to give. The daemon has
 	// workers.busy_poll.
@@ -117,7 +121,7 @@ func (c *Client) setUp(options Options) error {
 		count = min(max(runtime.GOMAXPROCS(0)/procsPerQueue, 1), queuesMax)
 	}
 	for range count {
-		q, err := openQueue(c, depth, options.BusyPoll)
+		q, err := openQueue(c, depth, options)
 		if err != nil {
 			return err
 		}

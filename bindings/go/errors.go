@@ -68,7 +68,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Code }
 
 // HTTPStatus is what a gateway answers to its client when [Client.Pick] fails with err: 503, 429, 404 or
-// 400 as SCHEDULING of pickd has it, 504 for a deadline, 499 for a cancelled context, 503 for the rest.
+// 400 as pickd.h has it, 504 for a deadline, 499 for a cancelled context, 503 for the rest.
 // It is 200 for nil.
 func HTTPStatus(err error) int {
 	const clientClosedRequest = 499

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,9 +29,8 @@ type queue struct {
 	memory  *C.pickdgo_queue
 	busy    bool
 
-	free     chan uint32   // slots that nobody uses; who finds none waits here, in order
-	gate     chan struct{} // held by the one who tries again while the ring is full
-	progress chan struct{} // answers were taken, so the ring may have room
+	gate     chan struct{} // held by the one who tries again while there is no room
+	progress chan struct{} // answers were taken, so there may be room
 	stirred  chan struct{} // of a busy polling client: outstanding picks have nobody who polls
 	ended    chan struct{} // the goroutine is gone
 
@@ -39,7 +39,9 @@ type queue struct {
 
 	mutex   sync.Mutex
 	slots   []*waiter // by the number that the library hands back; nil: not outstanding
-	waiting int       // how many are not nil
+	free    []uint32  // slots that are not
+	spin    spin
+	waiting int // how many are not nil
 	closed  bool
 	scratch scratch
 
@@ -58,10 +60,18 @@ type waiter struct {
 
 var waiters = sync.Pool{New: func() any { return &waiter{done: make(chan struct{}, 1)} }}
 
-func openQueue(c *Client, depth int, busy bool) (*queue, error) {
+func (w *waiter) take(answer *C.pickdgo_answer) {
+	if answer.status == 0 {
+		w.pick = pickOf(answer)
+	} else {
+		w.err = &Error{Op: "pick", Code: Code(-answer.status)}
+	}
+}
+
+func openQueue(c *Client, depth int, options Options) (*queue, error) {
 	q := &queue{
 		client:   c,
-		busy:     busy,
+		busy:     options.BusyPoll,
 		gate:     make(chan struct{}, 1),
 		progress: make(chan struct{}, 1),
 		stirred:  make(chan struct{}, 1),
@@ -70,13 +80,16 @@ func openQueue(c *Client, depth int, busy bool) (*queue, error) {
 	if code := C.pickdgo_open(c.handle, C.uint32_t(unsigned(depth)), &q.memory); code != 0 {
 		return nil, &Error{Op: "open", Code: Code(-code), Detail: c.lastError()}
 	}
+	if !q.busy {
+		q.spin = newSpin(options.Spin)
+	}
 	q.address = C.uintptr_t(uintptr(unsafe.Pointer(q.memory)))
 	q.slots = make([]*waiter, depth)
-	q.free = make(chan uint32, depth)
-	for slot := range depth {
-		q.free <- uint32(slot)
+	q.free = make([]uint32, depth)
+	for slot := range q.free {
+		q.free[slot] = uint32(slot)
 	}
-	if busy {
+	if q.busy {
 		go q.pollBusily()
 		return q, nil
 	}
@@ -140,33 +153,24 @@ func (q *queue) close() {
 
 func (q *queue) pick(ctx context.Context, request *Request) (Pick, error) {
 	w := waiters.Get().(*waiter)
-	select {
-	case w.slot = <-q.free:
-	default:
-		select {
-		case w.slot = <-q.free:
-		case <-ctx.Done():
-			waiters.Put(w)
-			return Pick{}, ctx.Err()
-		case <-q.client.closing:
-			waiters.Put(w)
-			return Pick{}, ErrClosed
-		}
-	}
 	code := q.submit(ctx, request, w)
 	if code == -C.int(syscall.EAGAIN) {
 		var err error
 		code, err = q.whenThereIsRoom(ctx, func() C.int { return q.submit(ctx, request, w) })
 		if err != nil {
-			q.free <- w.slot
 			waiters.Put(w)
 			return Pick{}, err
 		}
 	}
 	if code < 0 {
-		q.free <- w.slot
 		waiters.Put(w)
 		return Pick{}, q.refusal(code)
+	}
+	if code == 1 {
+		pick, err := w.pick, w.err
+		w.pick, w.err = Pick{}, nil
+		waiters.Put(w)
+		return pick, err
 	}
 	if q.busy {
 		q.pollFor(w)
@@ -204,7 +208,7 @@ func (q *queue) await(ctx context.Context, w *waiter) error {
 		return nil
 	case <-ctx.Done():
 	}
-	q.mutex.Lock()
+	q.lock()
 	outstanding := q.slots[w.slot] == w
 	if outstanding {
 		C.pickdgo_cancel(q.address, w.ticket.client, w.ticket.sequence)
@@ -212,28 +216,54 @@ func (q *queue) await(ctx context.Context, w *waiter) error {
 	}
 	q.mutex.Unlock()
 	if outstanding {
-		q.free <- w.slot
 		return ctx.Err()
 	}
 	<-w.done
 	return nil
 }
 
-// release takes a waiter out of its slot; under mutex. Its place in `free` is given back by the caller.
+// release frees a slot; under mutex.
 func (q *queue) release(slot uint32) {
 	q.slots[slot] = nil
+	q.free = append(q.free, slot)
 	q.waiting--
 }
 
-func (q *queue) submit(ctx context.Context, request *Request, w *waiter) C.int {
+// lock makes who looks for an answer under the mutex stop that.
+func (q *queue) lock() {
+	if q.mutex.TryLock() {
+		return
+	}
+	wanted := (*int32)(unsafe.Pointer(&q.memory.wanted))
+	atomic.StoreInt32(wanted, 1)
 	q.mutex.Lock()
+	atomic.StoreInt32(wanted, 0)
+}
+
+// submit returns 1 when w has been answered already, and 0 when it will be.
+func (q *queue) submit(ctx context.Context, request *Request, w *waiter) C.int {
+	q.lock()
 	defer q.mutex.Unlock()
 	if q.closed {
 		return codeClosed
 	}
-	code := q.submitLocked(request, microsecondsUntil(ctx, 0), w.slot)
-	if code == 0 {
+	if len(q.free) == 0 {
+		return -C.int(syscall.EAGAIN)
+	}
+	w.slot = q.free[len(q.free)-1]
+	look := time.Duration(0)
+	if q.waiting == 0 {
+		look = q.spin.budget()
+	}
+	code := q.submitLocked(request, microsecondsUntil(ctx, 0), w.slot, look)
+	if look != 0 && code >= 0 {
+		q.spin.learn(code == 1)
+	}
+	if code == 1 {
+		w.take(&q.memory.own)
+	} else if code == 0 {
 		w.ticket = q.memory.ticket
+		q.free = q.free[:len(q.free)-1]
 		q.slots[w.slot] = w
 		q.waiting++
 	}
@@ -275,7 +305,7 @@ func (q *queue) whenThereIsRoom(ctx context.Context, try func() C.int) (C.int, e
 // take hands answers to their waiters; under polling. It returns how many there were; when these are fewer
 // than a batch, the descriptor will signal the next.
 func (q *queue) take(spins uint32) int {
-	q.mutex.Lock()
+	q.lock()
 	if q.closed {
 		q.mutex.Unlock()
 		return 0
@@ -291,13 +321,7 @@ func (q *queue) take(spins uint32) int {
 	for at := range taken {
 		w := q.batch[at]
 		q.batch[at] = nil
-		answer := &q.memory.answers[at]
-		if answer.status == 0 {
-			w.pick = pickOf(answer)
-		} else {
-			w.err = &Error{Op: "pick", Code: Code(-answer.status)}
-		}
-		q.free <- w.slot
+		w.take(&q.memory.answers[at])
 		w.done <- struct{}{}
 	}
 	if taken > 0 {

@@ -92,7 +92,7 @@ func (c *Client) ReportAndWait(ctx context.Context, report Report) error {
 
 // report is one short call; -EAGAIN when the ring is full.
 func (q *queue) report(report *Report) C.int {
-	q.mutex.Lock()
+	q.lock()
 	defer q.mutex.Unlock()
 	if q.closed {
 		return codeClosed

@@ -6,12 +6,13 @@ import "C"
 
 import (
 	"runtime"
+	"time"
 	"unsafe"
 )
 
 // submitLocked fills the request in C memory and submits it; under mutex. Long text is not copied: one
-// segment is an argument of the call, several are pinned for its time.
-func (q *queue) submitLocked(request *Request, timeoutMicro int64, slot uint32) C.int {
+// segment is an argument of the call, several are pinned for its time. Returns 1 when the answer is there too.
+func (q *queue) submitLocked(request *Request, timeoutMicro int64, slot uint32, look time.Duration) C.int {
 	s := &q.scratch
 	s.reset(sizeOf(request))
 	to := &q.memory.request
@@ -48,14 +49,14 @@ func (q *queue) submitLocked(request *Request, timeoutMicro int64, slot uint32) 
 		var pinner runtime.Pinner
 		defer pinner.Unpin()
 		to.segments, to.segment_count = s.pinned(request.Text, &pinner)
-		return C.pickdgo_submit(q.address, nil, 0, ids, idCount, C.uint64_t(slot))
+		return C.pickdgo_submit(q.address, nil, 0, ids, idCount, C.uint64_t(slot), C.int64_t(look))
 	}
 	var text string
 	if len(request.Text) == 1 {
 		text = request.Text[0]
 	}
 	return C.pickdgo_submit(q.address, unsafe.Pointer(unsafe.StringData(text)), C.size_t(len(text)), ids,
-		idCount, C.uint64_t(slot))
+		idCount, C.uint64_t(slot), C.int64_t(look))
 }
 
 // sizeOf is how much scratch memory a request needs at most.
