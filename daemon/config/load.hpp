@@ -33,4 +33,7 @@ std::string print_config(const Loaded& loaded);
 // docs/configuration.md, made from the table.
 std::string configuration_manual();
 
+// packaging/pickd.yaml: the same as a file of comments, for /etc.
+std::string example_file();
+
 }  // namespace pickd::config

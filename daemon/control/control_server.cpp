@@ -25,7 +25,8 @@ constexpr int kPacketsAtOnce = 16;  // of one client before the next has its tur
 ControlServer::ControlServer(const config::Config& config) : config_(config) {}
 
 base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config::Config& config,
-                                                                   bool virtual_clock) {
+                                                                   bool virtual_clock,
+                                                                   base::Fd listener) {
   std::unique_ptr<ControlServer> server(new ControlServer(config));
   // Pages come by real time, which a clock that stands knows nothing of.
   if (virtual_clock) server->config_.scrape.enabled = false;
@@ -58,10 +59,14 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->channels_of_worker_.resize(server->room_->worker_count());
   server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
 
-  auto listener = net::listen_unix(
-      config.listen.socket, static_cast<std::uint32_t>(config.listen.mode), config.listen.group);
-  if (!listener) return listener.error();
-  server->listener_ = std::move(*listener);
+  server->listener_ = std::move(listener);
+  if (!server->listener_.valid()) {
+    auto made = net::listen_unix(
+        config.listen.socket, static_cast<std::uint32_t>(config.listen.mode), config.listen.group);
+    if (!made) return made.error();
+    server->listener_ = std::move(*made);
+    server->owns_socket_file_ = true;
+  }
   if (auto watched = server->watch_listener(); !watched) return watched.error();
   if (auto owners = server->room_->reservations().owners(); !owners.empty()) {
     server->reactor_->after(config.reservations.come_back_within_ms * 1'000'000,
@@ -91,7 +96,7 @@ base::Result<void> ControlServer::choose_reactor() {
 }
 
 ControlServer::~ControlServer() {
-  if (listener_.valid()) {
+  if (owns_socket_file_) {
     // Only while the lock is held: another daemon's socket may stand there afterwards.
     ::unlink(config_.listen.socket.c_str());
   }

@@ -27,8 +27,11 @@ namespace pickd::control {
 
 class ControlServer {
  public:
+  // `listener`: a socket that listens at listen.socket already and outlives this server; invalid:
+  // one is made, and removed at the end.
   static base::Result<std::unique_ptr<ControlServer>> create(const config::Config& config,
-                                                             bool virtual_clock);
+                                                             bool virtual_clock,
+                                                             base::Fd listener = {});
   ~ControlServer();
 
   // Serves until stop(), which any thread or a signal handler's eventfd may cause.
@@ -76,6 +79,7 @@ class ControlServer {
   base::Fd socket_lock_;
   base::Fd state_lock_;
   base::Fd listener_;
+  bool owns_socket_file_ = false;
   std::unique_ptr<net::Reactor> reactor_;
   std::string why_not_io_uring_;
   endpoints::EndpointNotes notes_;

@@ -16,6 +16,7 @@
 #include "daemon/config/load.hpp"
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/version.hpp"
+#include "daemon/main/service_manager.hpp"
 #include "daemon/net/file_watch.hpp"
 #include "daemon/prefix/horizons.hpp"
 #include "daemon/state/memory_limit.hpp"
@@ -97,6 +98,12 @@ std::vector<std::string> sources(const Arguments& arguments, const pickd::config
   return paths;
 }
 
+// For `systemctl status`, a line.
+std::string summary(pickd::control::ControlServer& control) {
+  return "profile " + control.room().schedule().name() + ", " +
+         std::to_string(control.room().endpoint_table().count()) + " endpoints";
+}
+
 int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   const pickd::config::Config& config = loaded.config;
   const bool virtual_clock = arguments.virtual_clock;
@@ -113,13 +120,17 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   const pickd::base::Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signal_fd.valid()) return complain(pickd::base::errno_error("signalfd"), kExitFailure);
 
-  auto server = pickd::control::ControlServer::create(config, virtual_clock);
+  auto listener = pickd::service::passed_listener(config.listen.socket);
+  if (!listener) return complain(listener.error(), kExitFailure);
+  auto server = pickd::control::ControlServer::create(config, virtual_clock, std::move(*listener));
   if (!server) return complain(server.error(), kExitFailure);
   pickd::control::ControlServer& control = **server;
   const auto reload = [&] {
+    pickd::service::say_reloading();
     auto next = load(arguments);
     control.reconfigure(next ? Result<pickd::config::Config>(std::move(next->config))
                              : Result<pickd::config::Config>(next.error()));
+    pickd::service::say_ready(summary(control));
   };
   auto watched =
       control.reactor().watch(signal_fd.get(), pickd::net::kReadable, [&](std::uint32_t) {
@@ -127,6 +138,7 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
         if (::read(signal_fd.get(), &info, sizeof info) != sizeof info) return;
         if (info.ssi_signo == SIGHUP) return reload();
         spdlog::info("stopping on signal {}", info.ssi_signo);
+        pickd::service::say_stopping();
         control.stop();
       });
   if (!watched) return complain(watched.error(), kExitFailure);
@@ -151,6 +163,9 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
       control.room().segment().page_bytes() >> 10);
   spdlog::info("store: {}", control.room().origin());
   spdlog::info("ready on {}", config.listen.socket);
+  pickd::service::Watchdog watchdog(control);
+  if (watchdog.start()) spdlog::info("watchdog: told by every thread in turn");
+  pickd::service::say_ready(summary(control));
   control.run();
   return 0;
 }

@@ -99,6 +99,11 @@ void Worker::remove(std::uint32_t channel) {
   });
 }
 
+void Worker::ask() {
+  // Release; partner: the acquire in answered().
+  post([this] { answered_.fetch_add(1, std::memory_order_release); });
+}
+
 void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel) {
   // By hand: the client holds the bell's open file too, and closing our descriptor alone would
   // leave it registered, for the client to ring as long as it likes.

@@ -66,6 +66,9 @@ class Worker {
   // Control thread.
   void add(std::unique_ptr<Channel> channel);
   void remove(std::uint32_t channel);  // `gone` follows
+  // Asks the worker's thread whether it goes on; it has answered as often as answered() says.
+  void ask();
+  std::uint64_t answered() const { return answered_.load(std::memory_order_acquire); }
 
  private:
   Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone);
@@ -112,6 +115,7 @@ class Worker {
   std::vector<std::function<void()>> mail_;
   std::atomic<bool> mail_waits_{false};
   std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> answered_{0};  // added by its thread, read by the control thread
   std::thread thread_;
 };
 

@@ -1,4 +1,5 @@
 // What --print-config shows, and the manual.
+#include <cctype>
 #include <cstdlib>
 #include <sstream>
 
@@ -102,6 +103,32 @@ TEST(ConfigurationManual, IsWhatTheTablesSay) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_EQ(text.str(), configuration_manual()) << "run ./dev manual and commit " << path;
+}
+
+TEST(ConfigurationManual, IsTheFileInEtcToo) {
+  const std::string path = std::string(PICKD_SOURCE_DIR) + "/packaging/pickd.yaml";
+  if (std::getenv("REGENERATE_MANUAL") != nullptr) std::ofstream(path) << example_file();
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), example_file()) << "run ./dev manual and commit " << path;
+}
+
+TEST_F(ConfigPrint, TheFileInEtcChangesNothingUntilItIsUncommented) {
+  EXPECT_EQ(good(example_file()), Config{});
+  // Each setting with its comment sign taken away has the default that it says.
+  std::istringstream lines(example_file());
+  std::string section;
+  int uncommented = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool heads = line.size() > 2 && line[0] == '#' && std::isalpha(line[1]) != 0;
+    if (heads && line.back() == ':') section = line.substr(1);
+    if (line.rfind("#  ", 0) != 0 || line.size() < 5 || std::isalpha(line[3]) == 0) continue;
+    if (section == "scheduling:" || section == "endpoints:" || section == "pools:") continue;
+    if (line.find(" []") != std::string::npos) continue;
+    EXPECT_EQ(good(section + "\n" + line.substr(1) + "\n"), Config{}) << section << line;
+    ++uncommented;
+  }
+  EXPECT_GT(uncommented, 30);
 }
 
 TEST(ConfigurationManual, ItsExampleLoads) {
