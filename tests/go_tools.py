@@ -42,6 +42,13 @@ def need_go(binary):
         skip("libpickd.so is not built in " + binary)
 
 
+def need_modules(folder, env):
+    """Exits where what a module needs cannot be had: there is no network and no copy of it."""
+    fetched = subprocess.run(["go", "mod", "download"], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        skip("go mod download: " + fetched.stderr.strip())
+
+
 def run(arguments, folder, env):
     """Runs a tool, its output to ours; whether it succeeded."""
     print("+ " + " ".join(arguments), flush=True)

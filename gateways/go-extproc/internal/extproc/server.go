@@ -1,0 +1,120 @@
+// Package extproc is the Endpoint Picker Protocol on Envoy's external processing service: it reads requests as
+// they pass, lets pickd pick, tells the proxy where to, and reports what becomes of the answer.
+package extproc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	pickd "github.com/pickd/pickd/bindings/go"
+	"github.com/pickd/pickd/gateways/go-extproc/internal/body"
+	"github.com/pickd/pickd/gateways/go-extproc/internal/metrics"
+)
+
+// Options of a [Server].
+type Options struct {
+	// PickTimeout is how long a pick may take. It must be shorter than the proxy's message_timeout: shortly
+	// before its end the library answers in the daemon's place.
+	PickTimeout time.Duration
+	// Fallbacks is how many endpoints follow the winner in the destination, at most 7.
+	Fallbacks int
+	// Objectives gives a priority to each name of x-llm-d-inference-objective; unknown names have 0.
+	Objectives map[string]int
+	// Attributes names more request headers that plugins of the daemon want to see.
+	Attributes []string
+}
+
+// A Server serves the external processing streams of proxies.
+type Server struct {
+	extprocv3.UnimplementedExternalProcessorServer
+	client  *pickd.Client
+	bodies  body.New
+	page    *metrics.Page
+	options Options
+}
+
+// NewServer makes a server. It does not own the client.
+func NewServer(client *pickd.Client, bodies body.New, page *metrics.Page, options Options) *Server {
+	return &Server{client: client, bodies: bodies, page: page, options: options}
+}
+
+// Process serves one request of the proxy.
+func (s *Server) Process(connection extprocv3.ExternalProcessor_ProcessServer) error {
+	s.page.StreamBegan()
+	defer s.page.StreamEnded()
+	reader, err := s.bodies()
+	if err != nil {
+		return err
+	}
+	defer reader.Release()
+	st := stream{server: s, connection: connection, reader: reader}
+	defer st.finish()
+	return st.run()
+}
+
+// pick picks, counts, and gives an answer of the gateway's own when there is no endpoint.
+func (s *Server) pick(ctx context.Context, request pickd.Request) (pickd.Pick, *response) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.PickTimeout)
+	defer cancel()
+	from := time.Now()
+	pick, err := s.client.Pick(ctx, request)
+	s.page.ObservePick(time.Since(from))
+	if err == nil {
+		if pick.Degraded {
+			s.page.CountRequest(metrics.Degraded)
+		} else {
+			s.page.CountRequest(metrics.Picked)
+		}
+		return pick, nil
+	}
+	outcome, reason := outcomeOf(err)
+	s.page.CountRequest(outcome)
+	if outcome == metrics.Failed {
+		slog.Error("a pick failed", "error", err)
+	}
+	status := pickd.HTTPStatus(err)
+	if status == http.StatusGatewayTimeout {
+		status = http.StatusServiceUnavailable // no engine was asked yet
+	}
+	return pick, refused(status, reason, err.Error())
+}
+
+func outcomeOf(err error) (metrics.Outcome, string) {
+	switch {
+	case errors.Is(err, pickd.ErrShed), errors.Is(err, pickd.ErrLimited):
+		return metrics.Shed, reasonSaturated
+	case errors.Is(err, pickd.ErrNoEndpoint), errors.Is(err, pickd.ErrNotConnected):
+		return metrics.NoEndpoint, reasonNoEndpoints
+	case errors.Is(err, pickd.ErrNotFound):
+		return metrics.UnknownModel, ""
+	case errors.Is(err, pickd.ErrInvalid), errors.Is(err, pickd.ErrTooBig):
+		return metrics.Invalid, ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return metrics.TimedOut, reasonExpired
+	case errors.Is(err, context.Canceled):
+		return metrics.Cancelled, ""
+	case errors.Is(err, pickd.ErrClosed):
+		return metrics.Failed, reasonShuttingDown
+	}
+	return metrics.Failed, ""
+}
+
+// report hands a report over. A ticket outlives the request's stream, so its context is not asked.
+func (s *Server) report(report pickd.Report) {
+	kinds := map[pickd.ReportKind]metrics.Report{pickd.Done: metrics.Done, pickd.Failed: metrics.EndpointFailed,
+		pickd.Cancelled: metrics.CallerGone, pickd.Fallback: metrics.FellBack}
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.PickTimeout)
+	defer cancel()
+	if err := s.client.Report(ctx, report); err != nil {
+		s.page.CountReport(metrics.NotReported)
+		return
+	}
+	if kind, counted := kinds[report.Kind]; counted {
+		s.page.CountReport(kind)
+	}
+}
