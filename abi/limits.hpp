@@ -26,6 +26,8 @@ inline constexpr std::size_t kEndpointModelsMax = 64;
 inline constexpr std::size_t kEndpointLabelsMax = 64;
 inline constexpr std::size_t kMetricsUrlBytesMax = 255;
 inline constexpr std::size_t kEngineBytesMax = 63;
+inline constexpr std::size_t kMorePortsMax =
+    255;                                         // of the ranks behind one endpoint, beside its own
 inline constexpr std::uint32_t kRankMax = 1023;  // of data-parallel ranks, which count from 0
 // endpoints that share one group key of a hot block
 inline constexpr std::size_t kEndpointGroupSize = 8;

@@ -175,7 +175,8 @@ const std::vector<ItemKey>& ranks_keys() {
       {"as", "endpoints, one", "endpoints",
        "Each rank an endpoint of its own (the first keeps the name, the others get `-rank-1` and "
        "so "
-       "on), or one endpoint for them all, at the first port."},
+       "on), or one endpoint for them all, at the first port, with the load of all ports "
+       "together."},
   };
   return keys;
 }

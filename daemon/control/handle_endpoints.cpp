@@ -47,6 +47,8 @@ endpoints::EndpointSpec spec_of(const fb::Endpoint& endpoint) {
   spec.metrics_url = text_of(endpoint.metrics_url());
   spec.engine = text_of(endpoint.engine());
   spec.rank = endpoint.rank();
+  if (endpoint.more_ports() != nullptr)
+    spec.more_ports.assign(endpoint.more_ports()->begin(), endpoint.more_ports()->end());
   return spec;
 }
 

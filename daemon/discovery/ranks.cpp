@@ -70,8 +70,16 @@ std::vector<endpoints::EndpointSpec> expand_ranks(const std::vector<endpoints::E
         const std::uint32_t port = port_of_rank(ranks, rank, base);
         if (port >= 1 && port <= kPortMax) one.address = with_port(spec.address, port);
         // A page that was named is that of the port named there; the others' are beside it.
-        if (!spec.metrics_url.empty() && port_of(spec.metrics_url) == base && port != 0)
+        const bool own_pages = spec.metrics_url.empty() || port_of(spec.metrics_url) == base;
+        if (!spec.metrics_url.empty() && own_pages && port != 0)
           one.metrics_url = with_port(spec.metrics_url, port);
+        if (ranks.as == config::RanksConfig::As::kOne && own_pages) {
+          for (std::uint64_t more = 1; more < ranks.count; ++more) {
+            const std::uint32_t other = port_of_rank(ranks, more, base);
+            if (other >= 1 && other <= kPortMax)
+              one.more_ports.push_back(static_cast<std::uint16_t>(other));
+          }
+        }
       } else if (ranks.as == config::RanksConfig::As::kEndpoints && count > 1) {
         one.rank = static_cast<std::uint32_t>(rank);
       }

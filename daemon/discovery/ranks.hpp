@@ -13,7 +13,8 @@ namespace pickd::discovery {
 // The first rank keeps the name, so that it keeps its prefixes when ranks come and go; the others
 // are "<name>-rank-1" and so on. Ranks behind one port share the address and have `rank` set, by
 // which their part of the common metrics page is found; ranks with ports of their own have their
-// own pages. As one: the address at the first port, and no rank.
+// own pages. As one: the address at the first port and no rank; the others' ports are `more_ports`,
+// unless a page is named that is not at the endpoint's own port, which is taken to tell of all.
 std::vector<endpoints::EndpointSpec> expand_ranks(const std::vector<endpoints::EndpointSpec>& specs,
                                                   const config::RanksConfig& ranks);
 

@@ -42,6 +42,12 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   if (spec.rank != abi::kUnknown32 && spec.rank > abi::kRankMax) {
     return refuse("its rank must be 0 to 1023, or unknown");
   }
+  if (spec.more_ports.size() > abi::kMorePortsMax) {
+    return refuse("it has more than 255 further ports");
+  }
+  if (std::find(spec.more_ports.begin(), spec.more_ports.end(), 0) != spec.more_ports.end()) {
+    return refuse("its further ports must be 1 to 65535");
+  }
   if (spec.models.size() > abi::kEndpointModelsMax) return refuse("it lists more than 64 models");
   for (const std::string& model : spec.models) {
     if (model.empty() || model.size() > abi::kModelBytesMax) {

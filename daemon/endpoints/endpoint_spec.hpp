@@ -24,6 +24,9 @@ struct EndpointSpec {
   std::string metrics_url;               // empty: http://<address>/metrics
   std::string engine;                    // whose metrics they are; empty: detected
   std::uint32_t rank = abi::kUnknown32;  // among those behind one metrics page; kUnknown32: none
+  // Ports of the further ranks that this one endpoint stands for: each has a metrics page of its
+  // own, where the first one's is but for the port, and the load is that of all of them together.
+  std::vector<std::uint16_t> more_ports = {};
 
   // Whether its source wants no new picks there. Nothing: the source does not say, and what an
   // operator said stays; else a change of the source's word counts, its repetition does not.

@@ -25,7 +25,7 @@ bool says_the_same(const TopologyEndpoint& entry, const EndpointSpec& spec) {
          entry.models == spec.models && entry.labels == spec.labels &&
          entry.adapters_active == spec.adapters_active && entry.metrics_url == spec.metrics_url &&
          entry.engine == spec.engine && entry.rank == spec.rank &&
-         entry.capacity_blocks == spec.capacity_blocks;
+         entry.more_ports == spec.more_ports && entry.capacity_blocks == spec.capacity_blocks;
 }
 
 // Whether the engine behind an entry is another one than before.
@@ -248,6 +248,7 @@ void EndpointTable::update_one(TopologyEndpoint& entry, const EndpointSpec& spec
   entry.metrics_url = spec.metrics_url;
   entry.engine = spec.engine;
   entry.rank = spec.rank;
+  entry.more_ports = spec.more_ports;
   if (!spec.incarnation.empty()) entry.incarnation = spec.incarnation;
 }
 
@@ -287,6 +288,7 @@ base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entri
     entry.metrics_url = spec.metrics_url;
     entry.engine = spec.engine;
     entry.rank = spec.rank;
+    entry.more_ports = spec.more_ports;
     entries.push_back(std::move(entry));
   }
   const std::uint64_t bytes = routing_bytes(entries);

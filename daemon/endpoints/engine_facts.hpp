@@ -18,6 +18,13 @@ struct ModelLoad {
   std::uint32_t running = abi::kUnknown32;
 };
 
+// One page of an engine whose ranks have a page each.
+struct PageProgress {
+  double process_start_s = std::numeric_limits<double>::quiet_NaN();
+  double progress = std::numeric_limits<double>::quiet_NaN();
+  std::uint32_t progress_series = 0;
+};
+
 struct EngineFacts {
   // Summed over the ranks that the page tells of, or of the one that was asked for. kUnknown32
   // where the page has no such metric or no sound value of it.
@@ -45,6 +52,9 @@ struct EngineFacts {
   double process_start_s = std::numeric_limits<double>::quiet_NaN();  // Unix time
   double progress = std::numeric_limits<double>::quiet_NaN();  // sum of counters that never go back
   std::uint32_t progress_series = 0;                           // how many were summed
+  // The same of each page where the facts are of several (join_facts.hpp), in their order: one rank
+  // that begins anew does not set the sum back when the others went on. Empty: of one page.
+  std::vector<PageProgress> pages;
 };
 
 }  // namespace pickd::endpoints

@@ -25,9 +25,10 @@ flatbuffers::Offset<fb::RoutingEndpoint> build_endpoint(flatbuffers::FlatBufferB
   const auto source = builder.CreateString(endpoint.source);
   const auto metrics_url = builder.CreateString(endpoint.metrics_url);
   const auto engine = builder.CreateString(endpoint.engine);
-  const auto spec =
-      fb::CreateEndpoint(builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role),
-                         models, label_list, 0, 0, adapters, metrics_url, engine, endpoint.rank);
+  const auto more_ports = builder.CreateVector(endpoint.more_ports);
+  const auto spec = fb::CreateEndpoint(
+      builder, name, address, pool, static_cast<std::uint8_t>(endpoint.role), models, label_list, 0,
+      0, adapters, metrics_url, engine, endpoint.rank, more_ports);
   return fb::CreateRoutingEndpoint(builder, endpoint.id, endpoint.generation, source, spec);
 }
 
@@ -60,6 +61,8 @@ TopologyEndpoint to_endpoint(const fb::RoutingEndpoint& routing) {
   endpoint.metrics_url = text_of(spec.metrics_url());
   endpoint.engine = text_of(spec.engine());
   endpoint.rank = spec.rank();
+  if (spec.more_ports() != nullptr)
+    endpoint.more_ports.assign(spec.more_ports()->begin(), spec.more_ports()->end());
   return endpoint;
 }
 

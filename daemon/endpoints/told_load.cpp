@@ -21,6 +21,28 @@ std::uint64_t start_ms(const EngineFacts& facts) {
   return ms >= 1 && ms < 1e15 ? static_cast<std::uint64_t>(ms) : 0;  // 0 for NaN too
 }
 
+// Counters that never go back went back. Fewer series than before may just be a part of a page.
+// False where one of them is not told.
+bool went_back(double before, std::uint32_t series_before, double now, std::uint32_t series) {
+  return now < before && series >= series_before;
+}
+
+bool one_page_is_restarted(const LoadMemory& memory, const EngineFacts& facts,
+                           double tolerance_ms) {
+  const std::vector<PageProgress>& before = memory.last.pages;
+  if (!memory.seen || before.size() != facts.pages.size()) return false;
+  for (std::size_t at = 0; at < before.size(); ++at) {
+    const PageProgress& now = facts.pages[at];
+    const double moved_ms = (now.process_start_s - before[at].process_start_s) * 1000;
+    if (std::abs(moved_ms) > tolerance_ms) return true;  // not where one is not told
+    if (went_back(before[at].progress, before[at].progress_series, now.progress,
+                  now.progress_series)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool is_restarted(const abi::EndpointRecord& record, const LoadMemory& memory,
                   const EngineFacts& facts) {
   const std::uint64_t before = record.engine_start_ms.load(kRelaxed);
@@ -30,9 +52,9 @@ bool is_restarted(const abi::EndpointRecord& record, const LoadMemory& memory,
       std::abs(static_cast<double>(now) - static_cast<double>(before)) > tolerance_ms) {
     return true;
   }
-  // Counters that never go back went back. Fewer series than before may just be a part of a page.
-  return memory.seen && facts.progress < memory.last.progress &&
-         facts.progress_series >= memory.last.progress_series;
+  if (one_page_is_restarted(memory, facts, tolerance_ms)) return true;
+  return memory.seen && went_back(memory.last.progress, memory.last.progress_series, facts.progress,
+                                  facts.progress_series);
 }
 
 std::uint32_t requests_told(std::uint32_t waiting, std::uint32_t running) {

@@ -30,11 +30,12 @@ struct TopologyEndpoint {
   std::string source;
   std::vector<std::string> models;
   std::vector<std::pair<std::string, std::string>> labels;
-  std::vector<std::string> adapters_active;  // for status answers
-  std::string metrics_url;                   // empty: http://<address>/metrics
-  std::string engine;                        // whose metrics they are; empty: detected
-  std::uint32_t rank = abi::kUnknown32;      // among those behind one metrics page
-  std::uint64_t capacity_blocks = 0;         // as its source told it; 0: not told, or not yet again
+  std::vector<std::string> adapters_active;    // for status answers
+  std::string metrics_url;                     // empty: http://<address>/metrics
+  std::string engine;                          // whose metrics they are; empty: detected
+  std::uint32_t rank = abi::kUnknown32;        // among those behind one metrics page
+  std::vector<std::uint16_t> more_ports = {};  // of further ranks, each with a page of its own
+  std::uint64_t capacity_blocks = 0;  // as its source told it; 0: not told, or not yet again
 
   // As its source said last; not in the routing snapshot, so nothing after a restart.
   std::optional<bool> draining = {};

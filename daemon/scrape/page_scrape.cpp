@@ -4,6 +4,7 @@
 
 #include "daemon/base/clock.hpp"
 #include "daemon/base/log.hpp"
+#include "daemon/scrape/join_facts.hpp"
 
 namespace pickd::scrape {
 
@@ -17,22 +18,16 @@ std::uint32_t generation_of(const abi::EndpointRecord& record) {
   return abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
 }
 
-std::string path_of(const std::string& path) {
-  return path.substr(0, 1) == "/" ? path : "/" + path;
-}
-
 }  // namespace
 
-PageScrape::PageScrape(ScrapeContext& context, const net::http::Url& url)
-    : context_(&context),
-      client_(*context.reactor, url, context.client),
-      // A URL of its own is read whatever path the others have.
-      has_page_(!context.config.path.empty() || url.target != path_of(context.config.health_path)),
-      target_(url.target) {}
+PageScrape::PageScrape(ScrapeContext& context, const std::vector<net::http::Url>& urls)
+    : context_(&context), first_url_(urls.front().text()) {
+  for (const net::http::Url& url : urls)
+    fetches_.push_back(std::make_unique<PageFetch>(context, url, [this] { fetched(); }));
+}
 
 PageScrape::~PageScrape() {
   if (timer_ != 0) context_->reactor->cancel(timer_);
-  give_readers_back();
 }
 
 void PageScrape::set_members(std::vector<PageMember> members) { members_ = std::move(members); }
@@ -52,62 +47,12 @@ void PageScrape::begin() {
     member.generation = generation_of(context_->records[member.id]);
     context_->listener->scrape_sent(member.id);
   }
-  ask(context_->config.health_path.empty() ? Stage::kPage : Stage::kHealth);
+  open_ = fetches_.size();
+  for (const auto& fetch : fetches_) fetch->start(asked_);
 }
 
-void PageScrape::ask(Stage stage) {
-  stage_ = stage;
-  is_page_ = false;
-  net::http::Request request;
-  request.target = stage == Stage::kHealth ? path_of(context_->config.health_path) : target_;
-  request.accept = stage == Stage::kHealth ? "*/*" : "text/plain;version=0.0.4, */*;q=0.1";
-  request.idle_timeout_ms = 0;  // the whole time is short enough
-  request.total_timeout_ms = context_->config.timeout_ms;
-  request.body_bytes_max = context_->config.page_bytes_max;
-  client_.get(request, *this);
-}
-
-void PageScrape::take_readers() {
-  for (const PageMember& member : asked_) {
-    std::vector<PageReader>& idle = context_->idle_readers;
-    if (idle.empty()) {
-      readers_.emplace_back(context_->specs);
-    } else {
-      readers_.push_back(std::move(idle.back()));
-      idle.pop_back();
-    }
-    readers_.back().begin(member.engine.empty() ? context_->config.engine : member.engine,
-                          member.rank);
-  }
-}
-
-void PageScrape::give_readers_back() {
-  for (PageReader& reader : readers_) context_->idle_readers.push_back(std::move(reader));
-  readers_.clear();
-}
-
-bool PageScrape::head(const net::http::Head& head) {
-  is_page_ = stage_ == Stage::kPage && head.status >= 200 && head.status < 300;
-  if (is_page_) take_readers();
-  return true;
-}
-
-bool PageScrape::body(std::string_view piece) {
-  for (PageReader& reader : readers_) reader.feed(piece);
-  return true;
-}
-
-void PageScrape::done(const net::http::Outcome& outcome) {
-  const Judged judged = judge(outcome, stage_ == Stage::kHealth);
-  if (judged.verdict != Verdict::kGood) {
-    context_->counters.add(judged.counter);
-    return end(judged.verdict, judged.reason, outcome.text);
-  }
-  if (stage_ == Stage::kHealth) {
-    if (has_page_) return ask(Stage::kPage);
-    return end(Verdict::kAlive, "", "");
-  }
-  read_page();
+void PageScrape::fetched() {
+  if (--open_ == 0) join();
 }
 
 bool PageScrape::same(const PageMember& member) const {
@@ -117,43 +62,47 @@ bool PageScrape::same(const PageMember& member) const {
              static_cast<std::uint32_t>(abi::EndpointState::kFree);
 }
 
-void PageScrape::tell(const PageMember& member, const PageFacts& facts) {
+// A rank that does not answer makes its engine one that does not: the others cannot do its part,
+// and a sum without it would be no sum.
+void PageScrape::join() {
+  std::vector<PageFetch::Result> results;
+  for (const auto& fetch : fetches_) results.push_back(fetch->take_result());
+  const auto worst =
+      std::max_element(results.begin(), results.end(),
+                       [](const auto& a, const auto& b) { return a.verdict < b.verdict; });
+  if (worst->verdict == Verdict::kGood) tell_all(results);
+  end(worst->verdict, worst->reason, worst->text);
+}
+
+void PageScrape::tell_all(std::vector<PageFetch::Result>& results) {
+  for (std::size_t at = 0; at < asked_.size(); ++at) {
+    std::vector<endpoints::EngineFacts> pages;
+    for (PageFetch::Result& result : results) {
+      if (!result.pages[at].engine.empty()) pages.push_back(std::move(result.pages[at].facts));
+    }
+    if (!same(asked_[at])) {
+      context_->counters.add(abi::Counter::scrapes_dropped);
+    } else if (pages.size() != results.size()) {
+      // Read for several endpoints, it may be of another engine than one of them was said to be.
+      context_->listener->scrape_unreadable(asked_[at].id, "no metrics of its engine",
+                                            context_->tick_now());
+    } else {
+      tell(asked_[at], join_facts(std::move(pages)), results.front().pages[at].engine);
+    }
+  }
+}
+
+void PageScrape::tell(const PageMember& member, const endpoints::EngineFacts& facts,
+                      std::string_view engine) {
   const endpoints::LoadNotes notes =
-      context_->listener->scrape_ok(member.id, facts.facts, facts.engine, context_->tick_now());
+      context_->listener->scrape_ok(member.id, facts, engine, context_->tick_now());
   if (!notes.restarted) return;
   context_->counters.add(abi::Counter::engines_restarted);
   spdlog::info("endpoint \"{}\": its engine restarted; what was known of it is forgotten",
                member.name);
 }
 
-void PageScrape::read_page() {
-  std::string_view refused;
-  bool known = false;
-  for (std::size_t at = 0; at < asked_.size() && at < readers_.size(); ++at) {
-    const PageFacts facts = readers_[at].finish();
-    if (at == 0) context_->counters.add(abi::Counter::scrape_bad_lines, facts.bad_lines);
-    refused = facts.refused;
-    known = known || !facts.engine.empty();
-    if (!refused.empty() || facts.engine.empty()) continue;
-    if (same(asked_[at])) {
-      tell(asked_[at], facts);
-    } else {
-      context_->counters.add(abi::Counter::scrapes_dropped);
-    }
-  }
-  if (refused.empty() && known) {
-    context_->counters.add(abi::Counter::scrapes);
-    return end(Verdict::kGood, "", "");
-  }
-  context_->counters.add(abi::Counter::scrapes_unreadable);
-  const std::string reason =
-      refused.empty() ? "no metrics of an engine that is known" : std::string(refused);
-  end(Verdict::kAlive, reason, client_.url().text() + ": " + reason);
-}
-
 void PageScrape::end(Verdict verdict, const std::string& reason, const std::string& text) {
-  stage_ = Stage::kIdle;
-  give_readers_back();
   const std::uint64_t tick = context_->tick_now();
   for (const PageMember& member : asked_) {
     if (verdict == Verdict::kGood) break;  // told one by one
@@ -170,7 +119,7 @@ void PageScrape::end(Verdict verdict, const std::string& reason, const std::stri
 }
 
 std::string PageScrape::who() const {
-  if (members_.empty()) return client_.url().text();
+  if (members_.empty()) return first_url_;
   std::string words = "endpoint \"" + members_.front().name + "\"";
   if (members_.size() > 1) words += " and " + std::to_string(members_.size() - 1) + " more";
   return words;

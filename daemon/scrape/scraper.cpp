@@ -97,16 +97,18 @@ base::Result<std::unique_ptr<Scraper>> Scraper::create(const config::ScrapeConfi
 
 void Scraper::follow() {
   struct Wanted {
-    net::http::Url url;
+    std::vector<net::http::Url> urls;
     std::vector<PageMember> members;
   };
   std::unordered_map<std::string, Wanted> wanted;
   for (const endpoints::TopologyEndpoint& endpoint : parts_.store->current().endpoints()) {
     if (!is_scraped(context_.config, endpoint)) continue;
-    auto url = page_url(context_.config, endpoint);
-    Wanted& page = wanted[url->text()];
+    auto urls = page_urls(context_.config, endpoint);
+    std::string texts;
+    for (const net::http::Url& url : *urls) texts += url.text() + "\n";
+    Wanted& page = wanted[texts];
     page.members.push_back({endpoint.id, endpoint.rank, endpoint.name, endpoint.engine});
-    page.url = std::move(*url);
+    page.urls = std::move(*urls);
   }
   std::erase_if(pages_, [&wanted](const auto& page) { return !wanted.contains(page.first); });
   const auto joining = static_cast<std::uint64_t>(wanted.size() - pages_.size());
@@ -115,7 +117,7 @@ void Scraper::follow() {
   for (auto& [text, page] : wanted) {
     std::unique_ptr<PageScrape>& scrape = pages_[text];
     const bool joins = scrape == nullptr;
-    if (joins) scrape = std::make_unique<PageScrape>(context_, page.url);
+    if (joins) scrape = std::make_unique<PageScrape>(context_, page.urls);
     scrape->set_members(std::move(page.members));
     if (joins) scrape->start(spread_ns * context_.random.below(1 << 16) >> 16);
   }

@@ -1,5 +1,5 @@
-// Scraper: who is scraped, and from when on. Follows the topology: one PageScrape a page, kept as
-// long as an endpoint needs it.
+// Scraper: who is scraped, and from when on. Follows the topology: one PageScrape a page, or for
+// the pages of one endpoint, kept as long as an endpoint needs it.
 //
 // Control thread only. What the pages say goes to a listener; load and health are its
 // words, not the scraper's.
@@ -46,6 +46,7 @@ class Scraper {
   // Takes over the newest topology. After every change of it, but not from inside the
   // listener.
   void follow();
+  // Scrapes that go on.
   std::size_t pages() const { return pages_.size(); }
 
  private:
@@ -54,7 +55,7 @@ class Scraper {
 
   ScraperParts parts_;
   ScrapeContext context_;
-  std::unordered_map<std::string, std::unique_ptr<PageScrape>> pages_;  // by URL
+  std::unordered_map<std::string, std::unique_ptr<PageScrape>> pages_;  // by their URLs
 };
 
 }  // namespace pickd::scrape

@@ -1,5 +1,7 @@
 #include "daemon/scrape/targets.hpp"
 
+#include <algorithm>
+
 namespace pickd::scrape {
 
 base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
@@ -27,6 +29,21 @@ bool is_scraped(const config::ScrapeConfig& scrape, const std::string& address,
 base::Result<net::http::Url> page_url(const config::ScrapeConfig& scrape,
                                       const endpoints::TopologyEndpoint& endpoint) {
   return page_url(scrape, endpoint.address, endpoint.metrics_url);
+}
+
+base::Result<std::vector<net::http::Url>> page_urls(const config::ScrapeConfig& scrape,
+                                                    const endpoints::TopologyEndpoint& endpoint) {
+  auto first = page_url(scrape, endpoint);
+  if (!first) return first.error();
+  std::vector<net::http::Url> urls = {std::move(*first)};
+  for (const std::uint16_t port : endpoint.more_ports) {
+    const bool known =
+        std::any_of(urls.begin(), urls.end(), [port](const auto& url) { return url.port == port; });
+    if (known) continue;
+    urls.push_back(urls.front());
+    urls.back().port = port;
+  }
+  return urls;
 }
 
 bool is_scraped(const config::ScrapeConfig& scrape, const endpoints::TopologyEndpoint& endpoint) {

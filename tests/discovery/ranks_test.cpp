@@ -59,13 +59,31 @@ TEST(Ranks, CountPortsUpFromTheEndpointsOwn) {
   EXPECT_EQ(expand_ranks({pod("[fd00::1]:8000")}, ranks)[1].address, "[fd00::1]:8001");
 }
 
-TEST(Ranks, AsOneAreOneEndpointAtTheFirstPort) {
-  RanksConfig ranks = listed({8000, 8001});
+TEST(Ranks, AsOneAreOneEndpointAtTheFirstPortThatKnowsTheOthers) {
+  RanksConfig ranks = listed({8000, 8001, 9000});
   ranks.as = RanksConfig::As::kOne;
   const auto specs = expand_ranks({pod("10.0.0.1:9")}, ranks);
   ASSERT_EQ(specs.size(), 1U);
   EXPECT_EQ(specs[0].address, "10.0.0.1:8000");
   EXPECT_EQ(specs[0].rank, abi::kUnknown32);
+  EXPECT_EQ(specs[0].more_ports, (std::vector<std::uint16_t>{8001, 9000}));
+}
+
+TEST(Ranks, AsOneBehindOnePortHaveOnePage) {
+  RanksConfig ranks;
+  ranks.count = 8;
+  ranks.as = RanksConfig::As::kOne;
+  EXPECT_TRUE(expand_ranks({pod("10.0.0.1:9")}, ranks)[0].more_ports.empty());
+}
+
+TEST(Ranks, AsOneWithAPageElsewhereHaveThatPageAlone) {
+  RanksConfig ranks = listed({8000, 8001});
+  ranks.as = RanksConfig::As::kOne;
+  auto spec = pod("10.0.0.1:8000");
+  spec.metrics_url = "http://10.0.0.1:9090/all";
+  EXPECT_TRUE(expand_ranks({spec}, ranks)[0].more_ports.empty());
+  spec.metrics_url = "http://10.0.0.1:8000/m";
+  EXPECT_EQ(expand_ranks({spec}, ranks)[0].more_ports, (std::vector<std::uint16_t>{8001}));
 }
 
 TEST(Ranks, TakeANamedMetricsPageAlongWhenItIsAtTheSamePort) {

@@ -43,6 +43,7 @@ EndpointSpec full_spec() {
   made.role = abi::Role::kPrefill;
   made.labels = {{"zone", "east"}, {"gpu", "h100"}};
   made.adapters_active = {"lora-1"};
+  made.more_ports = {8001, 8002};
   return made;
 }
 
@@ -68,6 +69,7 @@ TEST(Restore, BringsEndpointsBackWithTheirIdsAndGenerations) {
   EXPECT_EQ(a->source, "client:1");
   EXPECT_EQ(a->models, (std::vector<std::string>{"m1", "m2"}));
   EXPECT_EQ(*a->label("zone"), "east");
+  EXPECT_EQ(a->more_ports, (std::vector<std::uint16_t>{8001, 8002}));
   EXPECT_EQ(a->adapters_active, std::vector<std::string>{"lora-1"});
   EXPECT_EQ(second.store.current().candidates("m2")->size(), 2U) << "z serves any model";
 }

@@ -206,6 +206,31 @@ TEST_F(ToldLoad, NoticesARestartByCountersThatGoBack) {
   EXPECT_TRUE(tell(told).restarted);
 }
 
+TEST_F(ToldLoad, NoticesARestartOfOneRankThoughTheSumOfAllWentOn) {
+  EngineFacts before = facts(0, 0);
+  before.process_start_s = 1000;
+  before.progress = 300;
+  before.progress_series = 2;
+  before.pages = {{1000, 100, 1}, {900, 200, 1}};
+  EXPECT_FALSE(tell(before).restarted);
+  EngineFacts after = before;
+  after.pages = {{1000, 700, 1}, {900, 250, 1}};
+  after.progress = 950;
+  EXPECT_FALSE(tell(after).restarted);
+  EngineFacts back = after;
+  back.pages = {{1000, 1700, 1}, {900, 3, 1}};
+  back.progress = 1703;
+  EXPECT_TRUE(tell(back).restarted);
+  // By its start too, though another rank's is newer.
+  EngineFacts again = after;
+  again.pages = {{1000, 700, 1}, {950, 250, 1}};
+  EXPECT_TRUE(tell(again).restarted);
+  // Another number of ranks says nothing of any of them.
+  EngineFacts fewer = after;
+  fewer.pages = {{1000, 3, 1}};
+  EXPECT_FALSE(tell(fewer).restarted);
+}
+
 TEST_F(ToldLoad, OfEachModelIsStoredWhereThereAreSeveral) {
   EngineFacts told = facts(9, 8);
   told.models = {{"m-a", 0, 3}, {"m-b", 9, kUnknown}};

@@ -60,6 +60,61 @@ TEST_F(ScrapeTest, AsksOnceForAllRanksBehindOneAddress) {
   EXPECT_EQ(server.accepted(), 1);
 }
 
+TEST_F(ScrapeTest, AsksEveryPortOfAnEngineThatIsOneEndpointAndAddsThemUp) {
+  std::atomic<int> last_status{200};
+  const ScriptServer first(engine_with(vllm_page(1, 10)));
+  const ScriptServer second(engine_with(vllm_page(2, 20)));
+  const ScriptServer third([&](Peer& peer, int) {
+    while (!peer.read_request().empty()) peer.answer(vllm_page(4, 40), "", last_status);
+  });
+  put("dp3", first);
+  specs_.back().more_ports = {second.port(), third.port()};
+  const LogLines log;
+  go();
+  until([this] { return of("dp3").ok >= 2; });
+  loop_.run([this] {
+    EXPECT_EQ(scraper_->pages(), 1U);
+    EXPECT_EQ(of("dp3").facts.waiting, 7U);
+    EXPECT_EQ(of("dp3").facts.running, 70U);
+    EXPECT_EQ(of("dp3").facts.ranks, 3U);
+    EXPECT_EQ(of("dp3").facts.pages.size(), 3U);
+    EXPECT_GE(of("dp3").sent, of("dp3").ok);
+    EXPECT_GE(counter(abi::Counter::scrapes), 6U) << "pages are counted";
+  });
+  // Ill behind one port, it is ill; told once each scrape, not once a port, and said once.
+  last_status = 500;
+  until([this] { return of("dp3").failed >= 3; });
+  loop_.run([&] {
+    EXPECT_EQ(of("dp3").words, "status 500");
+    EXPECT_LE(of("dp3").ok + of("dp3").failed, of("dp3").sent);
+    EXPECT_EQ(log.count("not scraped"), 1) << log.text();
+  });
+  last_status = 404;  // it lives, and what its sum is nobody knows
+  until([this] { return of("dp3").unreadable >= 2; });
+  EXPECT_EQ(first.accepted() + second.accepted() + third.accepted(), 3);
+}
+
+TEST_F(ScrapeTest, EndsAScrapeOfWhichSomePortsHaveAnswered) {
+  std::promise<void> asked;
+  const ScriptServer quick(engine_with(vllm_page(1, 10)));
+  const ScriptServer hangs([&](Peer& peer, int) {
+    peer.read_request();
+    asked.set_value();
+    peer.wait();
+  });
+  put("dp2", quick);
+  specs_.back().more_ports = {hangs.port()};
+  go();
+  asked.get_future().wait();
+  loop_.run([this] {
+    specs_.front().more_ports = {};
+    ASSERT_TRUE(table_.replace(specs_, "file", kTick + 1).ok());
+    scraper_->follow();
+  });
+  until([this] { return of("dp2").ok >= 1; });
+  EXPECT_EQ(of("dp2").facts.waiting, 1U);
+}
+
 TEST_F(ScrapeTest, DoesNotLetBadEnginesDisturbAGoodOne) {
   config_.timeout_ms = 50;
   config_.page_bytes_max = 64 * 1024;

@@ -36,6 +36,19 @@ TEST(ScrapeTargets, AreAtTheConfiguredPathOfTheAddress) {
   EXPECT_EQ(url(scrape, at("10.0.0.1:8000", "http://10.0.0.1:9/m?x")), "http://10.0.0.1:9/m?x");
 }
 
+TEST(ScrapeTargets, HaveOnePageForEachPortOnce) {
+  endpoints::TopologyEndpoint dp = at("10.0.0.1:8000");
+  dp.more_ports = {8001, 8000, 8002, 8001};
+  std::string all;
+  auto pages = page_urls(defaults(), dp);
+  for (const net::http::Url& page : *pages) all += page.text() + " ";
+  EXPECT_EQ(all,
+            "http://10.0.0.1:8000/metrics http://10.0.0.1:8001/metrics "
+            "http://10.0.0.1:8002/metrics ");
+  dp.address = "unix:/run/engine.sock";
+  EXPECT_FALSE(page_urls(defaults(), dp).ok());
+}
+
 TEST(ScrapeTargets, AreNotThoseOfClientsThatTellLoadThemselves) {
   const config::ScrapeConfig scrape = defaults();
   EXPECT_TRUE(is_scraped(scrape, at("10.0.0.1:8000")));
