@@ -8,19 +8,6 @@
 
 namespace pickd::scrape {
 
-namespace {
-
-// Labels that tell series of one rank apart which all report the rank's value.
-bool is_part_of_rank(std::size_t label) {
-  for (const KnownLabel part :
-       {KnownLabel::kTpRank, KnownLabel::kPpRank, KnownLabel::kEpRank, KnownLabel::kPriority}) {
-    if (label == static_cast<std::size_t>(part)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 LineMachine::LineMachine(const MetricSpecs& specs, SeriesStore& store)
     : specs_(&specs), store_(&store), kept_(specs.labels().size()), known_(specs.labels().size()) {
   text_.reserve(1024);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "abi/key.hpp"
 #include "daemon/scrape/number.hpp"
 
 namespace pickd::scrape {
@@ -194,6 +195,9 @@ void MetricSpecs::build() {
     if (name == names_.end()) name = names_.insert(name, Name{text, {}});
     name->entries.push_back(static_cast<std::uint16_t>(at));
   }
+  label_hashes_.clear();
+  for (const std::string& label : labels_)
+    label_hashes_.push_back(XXH3_64bits(label.data(), label.size()));
   slots_.assign((std::size_t{1} << kSlotBits) + names_.size() + 1, kNone);
   for (std::size_t at = 0; at < names_.size(); ++at) {
     std::size_t slot = hash(names_[at].text);

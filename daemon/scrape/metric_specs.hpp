@@ -96,6 +96,8 @@ class MetricSpecs {
 
   // The labels that any spec reads or matches, each once, the common ones first.
   const std::vector<std::string>& labels() const { return labels_; }
+  // What the name of one of them begins the hash of its value with.
+  std::uint64_t label_hash(std::size_t label) const { return label_hashes_[label]; }
 
  private:
   struct Name {
@@ -114,6 +116,7 @@ class MetricSpecs {
   std::vector<Entry> entries_;
   std::vector<Name> names_;
   std::vector<std::string> labels_;
+  std::vector<std::uint64_t> label_hashes_;
   std::vector<std::uint16_t> slots_;  // open addressing, with room behind for the last chain
 };
 
@@ -132,5 +135,14 @@ enum class KnownLabel : std::uint8_t {
   kWaitingLora,
   kCount
 };
+
+// Whether a label (its place in labels()) tells series of one rank apart that all report the rank's
+// value.
+constexpr bool is_part_of_rank(std::size_t label) {
+  return label == static_cast<std::size_t>(KnownLabel::kTpRank) ||
+         label == static_cast<std::size_t>(KnownLabel::kPpRank) ||
+         label == static_cast<std::size_t>(KnownLabel::kEpRank) ||
+         label == static_cast<std::size_t>(KnownLabel::kPriority);
+}
 
 }  // namespace pickd::scrape

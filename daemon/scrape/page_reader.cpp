@@ -4,17 +4,22 @@
 
 #include "daemon/scrape/line_machine.hpp"
 #include "daemon/scrape/plain_lines.hpp"
+#include "daemon/scrape/wanted_lines.hpp"
 
 namespace pickd::scrape {
 
 class PageReader::Machine {
  public:
   explicit Machine(const MetricSpecs& specs)
-      : specs_(&specs), store_(specs), lines_(specs, store_), plain_(specs) {}
+      : specs_(&specs),
+        store_(specs),
+        lines_(specs, store_),
+        plain_(specs),
+        wanted_(specs, store_) {}
 
   void begin(std::string_view engine, std::uint32_t rank) {
     bytes_ = 0;
-    plain_samples_ = 0;
+    fast_samples_ = 0;
     last_ = 0;
     store_.begin(specs_->find_engine(engine), rank);
     lines_.begin();
@@ -38,7 +43,7 @@ class PageReader::Machine {
   PageFacts finish() {
     PageFacts page;
     page.bytes = bytes_;
-    page.samples = plain_samples_ + lines_.samples();
+    page.samples = fast_samples_ + lines_.samples();
     page.bad_lines = lines_.bad_lines();
     page.dropped_series = store_.dropped();
     if (bytes_ == 0) {
@@ -60,8 +65,10 @@ class PageReader::Machine {
       return static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at))) +
              1;
     }
-    if (const char* next = plain_.skip(at, end); next != nullptr) {
-      ++plain_samples_;
+    const char* next = plain_.skip(at, end);
+    if (next == nullptr) next = wanted_.take(at, end);
+    if (next != nullptr) {
+      ++fast_samples_;
       return next;
     }
     return lines_.feed(at, end, true);
@@ -71,8 +78,9 @@ class PageReader::Machine {
   SeriesStore store_;
   LineMachine lines_;
   PlainLines plain_;
+  WantedLines wanted_;
   std::uint64_t bytes_ = 0;
-  std::uint64_t plain_samples_ = 0;
+  std::uint64_t fast_samples_ = 0;
   char last_ = 0;
 };
 
