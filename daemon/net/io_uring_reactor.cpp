@@ -1,11 +1,16 @@
-// The reactor over io_uring: one-shot polls, armed again after each call of the handler.
+// The reactor over io_uring: polls that stay (multishot), and a look at what was just handled.
 //
-// A poll looks at the state of the descriptor when it is submitted, so one that is armed after
-// every call is level-triggered, as epoll is. All polls of a turn go to the kernel with the one
-// system call that waits.
+// A poll that stays tells of news: it completes when the state of the descriptor changes, not while
+// it stays ready. Reactors are level-triggered, so each descriptor whose handler was called is
+// looked at again in the next turn, all of a turn with one poll(2), until it is not ready any more.
 //
-//   watch() ---> to_arm_ ---turn begins---> armed ---completion---> handler ---> to_arm_
+//   watch() ---> to_arm_ ---turn begins---> armed ---completion---> handler ---> handled_
+//                                             |                       ^             |
+//                                             |                       '---ready-----+---not---> .
 //                                             '---unwatch(), change(): taken back at once
+//
+// One-shot polls, armed anew after every call, would be level-triggered by themselves and cost two
+// to five times as much as epoll where descriptors stay ready.
 //
 // A poll in the kernel holds its file open. So it is taken back before unwatch() returns: a caller
 // that closes the descriptor then has closed it, and the address of a listener is free again. And
@@ -17,6 +22,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,6 +42,12 @@ constexpr std::uint64_t kRestNs = 1'000'000;  // before what the kernel had no m
 constexpr std::uint64_t kTryNs = kSecondNs;   // for what completes at once
 constexpr int kSubmitTriesMax = 100;
 constexpr std::uint64_t kNobody = 0;  // the tag of completions that nobody waits for
+
+// Completions come when they are asked for, by the thread that waits: no interrupts, no locks.
+// Linux 6.1; the next ones are those of 5.19 and of before.
+constexpr unsigned kSetups[] = {
+    IORING_SETUP_CQSIZE | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_CQSIZE | IORING_SETUP_COOP_TASKRUN, IORING_SETUP_CQSIZE};
 
 // The features without which completions could be lost (NODROP) or a wait could not end (EXT_ARG).
 constexpr std::uint32_t kFeaturesNeeded = IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG;
@@ -64,19 +76,21 @@ class Ring {
   Ring() = default;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
-  ~Ring() {
+  ~Ring() { close(); }
+
+  bool made() const { return made_; }
+  void close() {
     if (made_) ::io_uring_queue_exit(&ring_);
+    made_ = false;
   }
 
   base::Result<void> make(unsigned entries) {
     io_uring_params params{};
-    // Completions are taken in calls that we make anyway: the kernel need not interrupt for them.
-    params.flags = IORING_SETUP_CQSIZE | IORING_SETUP_COOP_TASKRUN;
-    params.cq_entries = entries * kCompletionsPerEntry;
-    int made = ::io_uring_queue_init_params(entries, &ring_, &params);
-    if (made == -EINVAL) {  // before Linux 5.19
+    int made = -EINVAL;
+    for (const unsigned setup : kSetups) {
+      if (made != -EINVAL) break;
       params = {};
-      params.flags = IORING_SETUP_CQSIZE;
+      params.flags = setup;
       params.cq_entries = entries * kCompletionsPerEntry;
       made = ::io_uring_queue_init_params(entries, &ring_, &params);
     }
@@ -110,6 +124,7 @@ class IoUringReactor final : public ReactorBase {
     auto bell = make_bell();
     if (!bell) return bell.error();
     std::unique_ptr<IoUringReactor> reactor(new IoUringReactor(std::move(*bell)));
+    reactor->entries_ = entries;
     if (auto made = reactor->ring_.make(entries); !made) return made.error();
     if (auto tried = reactor->try_out(); !tried) return tried.error();
     if (auto watched = reactor->watch_bell(); !watched) return watched.error();
@@ -118,6 +133,7 @@ class IoUringReactor final : public ReactorBase {
 
   // Closing the ring takes its polls back too, but some time later.
   ~IoUringReactor() override {
+    if (thread_ != std::this_thread::get_id()) return;
     for (const auto& [fd, watched] : watched_) {
       if (watched.armed) take_back(tag(watched.serial, fd));
     }
@@ -129,7 +145,7 @@ class IoUringReactor final : public ReactorBase {
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
       return base::Error{-EPERM, "io_uring watch: a file is always ready"};  // as epoll says
     if (watched_.contains(fd)) return base::Error{-EEXIST, "io_uring watch: already watched"};
-    watched_[fd] = {0, false, interest, std::make_shared<Handler>(std::move(handler))};
+    watched_[fd] = {0, false, false, interest, std::make_shared<Handler>(std::move(handler))};
     to_arm_.push_back(fd);
     return {};
   }
@@ -139,14 +155,16 @@ class IoUringReactor final : public ReactorBase {
     if (at == watched_.end()) return base::Error{-ENOENT, "io_uring change: not watched"};
     Watched& watched = at->second;
     watched.interest = interest;
+    come_home();
     if (!watched.armed) return {};  // armed with the new interest when its turn comes
-    watched.armed = false;
-    take_back(tag(watched.serial, fd));
-    to_arm_.push_back(fd);
+    const std::uint64_t poll = tag(watched.serial, fd);
+    disarm(fd, watched);
+    take_back(poll);
     return {};
   }
 
   void unwatch(int fd) override {
+    come_home();
     const auto at = watched_.find(fd);
     if (at == watched_.end()) return;
     const bool armed = at->second.armed;
@@ -160,13 +178,19 @@ class IoUringReactor final : public ReactorBase {
  private:
   struct Watched {
     std::uint32_t serial;  // of its newest poll
-    bool armed;            // that poll is with the kernel, and its completion was not seen
+    bool armed;            // that poll is with the kernel
+    bool handled;          // stands in handled_
     std::uint32_t interest;
     std::shared_ptr<Handler> handler;
   };
   struct Completion {
     std::uint64_t tag;
     int result;
+    bool stays;  // its poll
+  };
+  struct Ready {
+    std::uint64_t tag;
+    std::uint32_t events;
   };
 
   explicit IoUringReactor(base::Fd bell) : ReactorBase(std::move(bell)) {}
@@ -175,8 +199,30 @@ class IoUringReactor final : public ReactorBase {
     return (static_cast<std::uint64_t>(serial) << 32) | static_cast<std::uint32_t>(fd);
   }
 
+  // Its poll counts no more, nor what that told; it is armed anew with the next turn.
+  void disarm(int fd, Watched& watched) {
+    watched.serial = 0;
+    watched.armed = false;
+    watched.handled = false;
+    to_arm_.push_back(fd);
+  }
+
+  // A ring belongs to the thread that made it. Whoever makes a reactor on one thread and runs it on
+  // another gets another ring there, once.
+  void come_home() {
+    if (ring_.made() && thread_ == std::this_thread::get_id()) return;
+    ring_.close();
+    completions_.clear();
+    handled_.clear();
+    ready_.clear();
+    for (auto& [fd, watched] : watched_) disarm(fd, watched);
+    thread_ = std::this_thread::get_id();
+    static_cast<void>(ring_.make(entries_));  // else tried again with the next turn
+  }
+
   // Null only when the kernel takes nothing for a long time.
   io_uring_sqe* entry() {
+    if (!ring_.made()) return nullptr;
     if (io_uring_sqe* free = ::io_uring_get_sqe(ring_.get()); free != nullptr) return free;
     submit_all();  // full
     return ::io_uring_get_sqe(ring_.get());
@@ -198,7 +244,8 @@ class IoUringReactor final : public ReactorBase {
     io_uring_cqe* taken[kEventsAtOnce];
     while (const unsigned count = ::io_uring_peek_batch_cqe(ring_.get(), taken, kEventsAtOnce)) {
       for (unsigned at = 0; at < count; ++at)
-        completions_.push_back({::io_uring_cqe_get_data64(taken[at]), taken[at]->res});
+        completions_.push_back({::io_uring_cqe_get_data64(taken[at]), taken[at]->res,
+                                (taken[at]->flags & IORING_CQE_F_MORE) != 0});
       ::io_uring_cq_advance(ring_.get(), count);
     }
   }
@@ -211,6 +258,7 @@ class IoUringReactor final : public ReactorBase {
     ::io_uring_prep_poll_remove(sqe, poll);
     ::io_uring_sqe_set_data64(sqe, kNobody);
     submit_all();
+    ::io_uring_get_events(ring_.get());  // only then the poll is ended, where completions wait
   }
 
   void arm_all() {
@@ -225,15 +273,17 @@ class IoUringReactor final : public ReactorBase {
       if (++next_serial_ == 0) ++next_serial_;  // a tag is never kNobody
       watched.serial = next_serial_;
       watched.armed = true;
-      ::io_uring_prep_poll_add(sqe, fd, to_poll(watched.interest));
+      watched.handled = false;
+      ::io_uring_prep_poll_multishot(sqe, fd, to_poll(watched.interest));
       ::io_uring_sqe_set_data64(sqe, tag(watched.serial, fd));
     }
     to_arm_.erase(to_arm_.begin(), to_arm_.begin() + static_cast<std::ptrdiff_t>(done));
   }
 
-  // Submits, and waits for a completion unless some are at hand.
+  // Submits, and waits for a completion unless there is something to do.
   int submit_and_wait() {
-    if (!completions_.empty()) return ::io_uring_submit(ring_.get());
+    if (!completions_.empty() || !ready_.empty())
+      return ::io_uring_submit_and_get_events(ring_.get());
     const auto wait = wait_ns();
     if (!wait) return ::io_uring_submit_and_wait(ring_.get(), 1);
     return wait_for(*wait);
@@ -248,11 +298,21 @@ class IoUringReactor final : public ReactorBase {
   }
 
   void handle_events() override {
+    come_home();
+    if (!ring_.made()) {
+      ::poll(nullptr, 0, 1);
+      return;
+    }
     arm_all();
+    drop_old_news();
+    look_at_handled();
     const int waited = submit_and_wait();
     if (waited < 0 && waited != -ETIME && waited != -EINTR && waited != -EBUSY)
       ::poll(nullptr, 0, 1);  // the kernel is short of something: no spinning
     reap();
+    for (const Ready& ready : std::exchange(ready_, {})) {
+      if (Watched* watched = find(ready.tag); watched != nullptr) call(*watched, ready);
+    }
     const std::size_t count = std::min<std::size_t>(completions_.size(), kEventsAtOnce);
     // By index and by copy: a handler that submits may add to the vector.
     for (std::size_t at = 0; at < count; ++at) handle(Completion(completions_[at]));
@@ -260,19 +320,65 @@ class IoUringReactor final : public ReactorBase {
                        completions_.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
+  // Nobody, if it was unwatched or changed since, or the number already names another descriptor.
+  Watched* find(std::uint64_t tag) {
+    const auto at = watched_.find(static_cast<int>(tag & 0xFFFFFFFF));
+    return at == watched_.end() || at->second.serial != tag >> 32 ? nullptr : &at->second;
+  }
+
+  // What became ready while its handler ran may have been taken by that handler: the look says.
+  void drop_old_news() {
+    if (handled_.empty()) return;
+    reap();
+    std::erase_if(completions_, [this](const Completion& completion) {
+      const Watched* watched = find(completion.tag);
+      return watched != nullptr && watched->handled && completion.stays && completion.result >= 0;
+    });
+  }
+
+  // Takes the first of those whose handlers were called to ready_, where they are ready still.
+  void look_at_handled() {
+    const std::size_t count = std::min<std::size_t>(handled_.size(), kEventsAtOnce);
+    if (count == 0) return;
+    pollfd looked_at[kEventsAtOnce];
+    for (std::size_t at = 0; at < count; ++at) {
+      Watched* watched = find(handled_[at]);
+      if (watched != nullptr) watched->handled = false;
+      // A negative number is passed over.
+      looked_at[at] = {watched == nullptr ? -1 : static_cast<int>(handled_[at] & 0xFFFFFFFF),
+                       static_cast<short>(watched == nullptr ? 0 : to_poll(watched->interest)), 0};
+    }
+    if (::poll(looked_at, count, 0) > 0) {
+      for (std::size_t at = 0; at < count; ++at) {
+        const auto events = static_cast<std::uint16_t>(looked_at[at].revents);
+        if (events != 0 && (events & POLLNVAL) == 0) ready_.push_back({handled_[at], events});
+      }
+    }
+    handled_.erase(handled_.begin(), handled_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  void call(Watched& watched, const Ready& ready) {
+    if (watched.handled) return;  // in this turn already; the next one looks at it
+    watched.handled = true;
+    handled_.push_back(ready.tag);
+    const std::shared_ptr<Handler> handler = watched.handler;  // lives through its own unwatch
+    (*handler)(from_poll(ready.events));
+  }
+
   void handle(const Completion& completion) {
-    if (completion.tag == kNobody) return;
+    Watched* watched = find(completion.tag);
+    if (watched == nullptr) return;
     const int fd = static_cast<int>(completion.tag & 0xFFFFFFFF);
-    const auto at = watched_.find(fd);
-    // Unwatched or changed since, or the number already names another descriptor.
-    if (at == watched_.end() || !at->second.armed || at->second.serial != completion.tag >> 32)
-      return;
-    at->second.armed = false;
-    if (completion.result < 0) return arm_after_failure(fd, completion.result);
-    const std::shared_ptr<Handler> handler = at->second.handler;  // lives through its own unwatch
-    (*handler)(from_poll(static_cast<std::uint32_t>(completion.result)));
-    // Looked up anew when its turn comes: the handler may have unwatched it.
-    to_arm_.push_back(fd);
+    if (completion.result < 0) {
+      watched->armed = false;
+      return arm_after_failure(fd, completion.result);
+    }
+    if (!completion.stays) {
+      // Looked up anew when its turn comes: the handler may have unwatched it.
+      watched->armed = false;
+      to_arm_.push_back(fd);
+    }
+    call(*watched, {completion.tag, static_cast<std::uint32_t>(completion.result)});
   }
 
   void arm_after_failure(int fd, int code) {
@@ -280,23 +386,20 @@ class IoUringReactor final : public ReactorBase {
     after(kRestNs, [this, fd] { to_arm_.push_back(fd); });
   }
 
-  // Some sandboxes let the ring be made and refuse to use it, or know only a part of it: so one
-  // poll completes and one is taken back before anything depends on them.
+  // Some sandboxes let the ring be made and refuse to use it, or know only a part of it: so a poll
+  // completes, stays and is taken back before anything depends on that.
   base::Result<void> try_out() {
-    constexpr std::uint64_t kReady = 1;
-    constexpr std::uint64_t kIdle = 2;
-    submit_poll(kReady, POLLOUT);  // a bell that nobody rang can be rung, and not be read
-    if (auto seen = expect(kReady, POLLOUT); !seen) return seen;
-    submit_poll(kIdle, POLLIN);
-    submit_all();
-    take_back(kIdle);
-    return expect(kIdle, -ECANCELED);
+    constexpr std::uint64_t kTried = 1;
+    submit_poll(kTried, POLLOUT);  // a bell that nobody rang can be rung
+    if (auto seen = expect(kTried, POLLOUT); !seen) return seen;
+    take_back(kTried);
+    return expect(kTried, -ECANCELED);
   }
 
   void submit_poll(std::uint64_t poll, unsigned events) {
     io_uring_sqe* sqe = entry();
     if (sqe == nullptr) return;  // expect() says so
-    ::io_uring_prep_poll_add(sqe, bell(), events);
+    ::io_uring_prep_poll_multishot(sqe, bell(), events);
     ::io_uring_sqe_set_data64(sqe, poll);
   }
 
@@ -308,7 +411,8 @@ class IoUringReactor final : public ReactorBase {
       if (waited < 0) return uring_error("io_uring poll", waited);
       for (const Completion& seen : std::exchange(completions_, {})) {
         if (seen.tag == kNobody) continue;
-        if (seen.tag == poll && seen.result == result) return {};
+        const bool as_meant = seen.result == result && seen.stays == (result >= 0);
+        if (seen.tag == poll && as_meant) return {};
         return base::Error{-ENOSYS, "io_uring poll: gave " + std::to_string(seen.result) +
                                         " in place of " + std::to_string(result)};
       }
@@ -316,8 +420,12 @@ class IoUringReactor final : public ReactorBase {
   }
 
   Ring ring_;
+  unsigned entries_ = 0;
+  std::thread::id thread_ = std::this_thread::get_id();  // whose the ring is
   std::unordered_map<int, Watched> watched_;
   std::vector<int> to_arm_;
+  std::vector<std::uint64_t> handled_;   // tags: called, and perhaps ready still
+  std::vector<Ready> ready_;             // of those, in this turn
   std::vector<Completion> completions_;  // taken from the ring, not handled yet
   std::uint32_t next_serial_ = 0;
 };
