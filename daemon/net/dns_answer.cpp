@@ -91,6 +91,18 @@ std::optional<DnsRecord> read_record(Walk data, std::size_t bytes, DnsType type)
   return std::nullopt;
 }
 
+// Whether the authority section, which begins here, says that there is no such record.
+bool denies(Walk walk, std::uint16_t records) {
+  for (std::uint16_t count = 0; count < records; ++count) {
+    if (!walk.name() || walk.left() < NS_RRFIXEDSZ) return false;
+    if (walk.u16(0) == ns_t_soa) return true;
+    const std::size_t bytes = walk.u16(8);
+    walk.skip(NS_RRFIXEDSZ);
+    if (!walk.skip(bytes)) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 base::Result<DnsAnswer> read_dns_answer(std::span<const std::uint8_t> message, DnsType type) {
@@ -98,12 +110,14 @@ base::Result<DnsAnswer> read_dns_answer(std::span<const std::uint8_t> message, D
   Walk walk(message);
   const std::uint16_t questions = walk.u16(4);
   const std::uint16_t answers = walk.u16(6);
+  const std::uint16_t authorities = walk.u16(8);
   walk.skip(NS_HFIXEDSZ);
   for (std::uint16_t count = 0; count < questions; ++count) {
     if (!walk.name() || !walk.skip(NS_QFIXEDSZ)) return malformed("its question is cut");
   }
   DnsAnswer answer;
   answer.ttl_s = UINT32_MAX;
+  bool aliased = false;
   for (std::uint16_t count = 0; count < answers; ++count) {
     if (!walk.name() || walk.left() < NS_RRFIXEDSZ) return malformed("a record is cut");
     const int of_type = walk.u16(0);
@@ -120,9 +134,14 @@ base::Result<DnsAnswer> read_dns_answer(std::span<const std::uint8_t> message, D
       answer.records.push_back(std::move(*record));
     }
     // The names that lead to the records may change sooner than these.
+    aliased = aliased || of_type == ns_t_cname;
     if (wanted || of_type == ns_t_cname) answer.ttl_s = std::min(answer.ttl_s, ttl_s);
     walk.skip(bytes);
   }
+  // Names that lead in a circle, or to where the server did not look: not the word that there is
+  // none, which comes with whose word it is.
+  if (answer.records.empty() && aliased && !denies(walk, authorities))
+    return base::Error{-ENOENT, "the name leads to other names, and none of them to a record"};
   answer.status = answer.records.empty() ? DnsAnswer::Status::kNone : DnsAnswer::Status::kFound;
   // RFC 2181: a TTL with the highest bit set is no TTL.
   if (answer.records.empty() || answer.ttl_s > INT32_MAX) answer.ttl_s = 0;

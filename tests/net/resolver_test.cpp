@@ -239,6 +239,47 @@ TEST(DnsAnswer, RefusesNamesThatPointInCircles) {
   EXPECT_FALSE(read(message).ok());
 }
 
+// An answer has room for thousands of names that each lead through thousands of pointers.
+TEST(DnsAnswer, FollowsNoNameThroughManyPointers) {
+  const std::string question = DnsServer::question("a.example", kTypeSrv);
+  const auto message = [&](int pointers) {
+    std::string target = DnsServer::srv("x", 8000).data.substr(0, 6);
+    // Of the first record's data: behind the head, the question, and the record's own head.
+    std::size_t at = 12 + question.size() + 12 + target.size() + 2;
+    target += std::string("\xC0\x0C");  // as a whole a name: that of the question
+    for (int count = 0; count < pointers; ++count, at += 2) {
+      const std::size_t before = at - 2;
+      target += static_cast<char>(0xC0 | before >> 8);
+      target += static_cast<char>(before & 0xFF);
+    }
+    const std::size_t last = at - 2;
+    DnsServer::Record chain{16, 60, target};  // what it holds is nobody's matter
+    DnsServer::Record service{kTypeSrv, 60, target.substr(0, 6)};
+    service.data += static_cast<char>(0xC0 | last >> 8);
+    service.data += static_cast<char>(last & 0xFF);
+    return DnsServer::message(1, question, {.records = {chain, service}}, false);
+  };
+  auto few = read(message(10), DnsType::kSrv);
+  ASSERT_TRUE(few.ok()) << few.error().text;
+  EXPECT_EQ(few->records.at(0).target, "a.example");
+  EXPECT_FALSE(read(message(1000), DnsType::kSrv).ok());
+}
+
+TEST(DnsAnswer, DoesNotTakeNamesThatLeadInACircleForNone) {
+  const std::string question = DnsServer::question("a.example", kTypeA);
+  const DnsServer::Answer circle{
+      .records = {DnsServer::cname("b.example"), DnsServer::cname("a.example")}};
+  std::string message = DnsServer::message(1, question, circle, false);
+  auto read_circle = read(message);
+  ASSERT_FALSE(read_circle.ok()) << "there may be endpoints: nobody said that there are none";
+  EXPECT_NE(read_circle.error().text.find("leads to other names"), std::string::npos);
+  // With the authority's word it is none.
+  const std::string denial =
+      DnsServer::message(1, "", {.records = {{6, 60, std::string(22, '\0')}}}, false);
+  message[9] = 1;
+  EXPECT_EQ(read(message + denial.substr(12))->status, Status::kNone);
+}
+
 TEST(DnsAnswer, RefusesAnAddressOfTheWrongLength) {
   DnsServer::Record odd = DnsServer::a("10.0.0.1");
   odd.data += 'x';
