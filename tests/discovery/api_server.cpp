@@ -285,6 +285,12 @@ bool ApiServer::matches(const Json& object, const Query& query) {
   return true;
 }
 
+void ApiServer::lie(Lie lie, Json object) {
+  const std::lock_guard lock(mutex_);
+  lie_ = lie;
+  lie_object_ = std::move(object);
+}
+
 bool ApiServer::respond_list(const Line& line, const Query& query) {
   Json page = {{"kind", "List"}, {"apiVersion", "v1"}, {"items", Json::array()}};
   bool cut = false;
@@ -302,6 +308,16 @@ bool ApiServer::respond_list(const Line& line, const Query& query) {
         break;
       }
       page["items"].push_back(object);
+    }
+    if (lie_ == Lie::kEndlessList) {
+      ++counts_["L endless"];
+      page["items"] = Json::array();
+      for (std::size_t at = 0; at < limit; ++at) {
+        page["items"].push_back(lie_object_);
+        page["items"].back()["metadata"]["name"] =
+            std::to_string(counts_["L endless"]) + "-" + std::to_string(at);
+      }
+      page["metadata"]["continue"] = "more";
     }
   }
   if (!cut) return send_json(line, 200, page);
@@ -343,8 +359,10 @@ bool ApiServer::respond_watch(const Line& line, const Query& query) {
                    .dump() +
                "\n";
     }
+    const bool lies = lie_ == Lie::kEventAndEnd || lie_ == Lie::kEventAndExpire;
+    if (lies) lines += Json{{"type", "MODIFIED"}, {"object", lie_object_}}.dump() + "\n";
     for (; said < said_.size(); ++said) lines += said_[said] + "\n";
-    if (expires != expires_) {
+    if (expires != expires_ || lie_ == Lie::kEventAndExpire) {
       lines += Json{{"type", "ERROR"}, {"object", status(410, "too old resource version")}}.dump() +
                "\n";
     }
@@ -352,7 +370,7 @@ bool ApiServer::respond_watch(const Line& line, const Query& query) {
     const std::size_t half = lines.size() / 2;
     if (!lines.empty()) open = line.send(chunk(lines.substr(0, half)) + chunk(lines.substr(half)));
     if (cuts != cuts_) break;
-    if (ends != ends_ || expires != expires_) {
+    if (ends != ends_ || expires != expires_ || lies) {
       open = open && line.send("0\r\n\r\n");
       --running_watches_;
       return open;

@@ -50,6 +50,14 @@ class ApiServer {
   void need_token(const std::string& token);
   void answer(int status);  // to everything from now on; 0: as it should
   void cut_pages(bool on);  // lists end in the middle
+  // What a server that means no good, or is broken, does from now on.
+  enum class Lie {
+    kNone,
+    kEndlessList,    // every page is followed by another one
+    kEventAndEnd,    // every watch tells of something, with an old version, and ends in order
+    kEventAndExpire  // and ends with "your version is too old"
+  };
+  void lie(Lie lie, Json object = {});  // of this object
 
   int lists(const std::string& path) const { return count("L " + path); }
   int watches(const std::string& path) const { return count("W " + path); }  // that began
@@ -113,6 +121,8 @@ class ApiServer {
   int refused_ = 0;
   int running_watches_ = 0;
   bool cut_pages_ = false;
+  Lie lie_ = Lie::kNone;
+  Json lie_object_;
   bool stopping_ = false;
   std::set<int> connections_;
   std::vector<std::thread> threads_;

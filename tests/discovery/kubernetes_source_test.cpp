@@ -67,8 +67,8 @@ class KubernetesSourceTest : public ::testing::Test {
     running_ = std::make_unique<Running>([&](net::Reactor& reactor) -> std::unique_ptr<Source> {
       auto access = kubernetes::make_access(config_, "", "", nullptr);
       if (!access) throw std::runtime_error(access.error().text);
-      access->back_off_min_ms = 5;
-      access->back_off_max_ms = 20;
+      access->back_off_min_ms = back_off_min_ms_;
+      access->back_off_max_ms = 4 * back_off_min_ms_;
       return std::make_unique<KubernetesSource>(reactor, nullptr, *access, config_, heard_.hooks());
     });
   }
@@ -83,6 +83,7 @@ class KubernetesSourceTest : public ::testing::Test {
   }
 
   ApiServer api_;
+  std::uint64_t back_off_min_ms_ = 5;
   Directory directory_;
   config::KubernetesDiscoveryConfig config_;
   Heard heard_;
@@ -143,7 +144,7 @@ TEST_F(KubernetesSourceTest, ListsPageByPage) {
   }
   start();
   EXPECT_TRUE(heard_.becomes(wanted));
-  EXPECT_EQ(api_.lists(kSlices), 3);
+  EXPECT_EQ(api_.lists(kSlices), 6);
   EXPECT_EQ(heard_.sets(), 1) << "half a list is no set";
 }
 
@@ -271,6 +272,58 @@ TEST_F(KubernetesSourceTest, DoesNotReadAnEventWithoutEnd) {
   ASSERT_TRUE(watching(kSlices));
   api_.say(std::string(kubernetes::kLineBytesMax + 1, ' '));
   EXPECT_TRUE(heard_.says("an event of more than"));
+}
+
+// A server that never lets anything last must not be asked without a pause: so many requests take
+// at least so many of the shortest pauses, less the first two, which are at once.
+TEST_F(KubernetesSourceTest, PausesBetweenWatchesThatTellSomethingAndEndAtOnce) {
+  back_off_min_ms_ = 100;
+  constexpr int kTimes = 8;
+  json old = slice("vllm-1", {endpoint("a", "10.0.0.1")});
+  old["metadata"]["resourceVersion"] = "1";  // goes back, each time
+  for (const auto lie : {ApiServer::Lie::kEventAndEnd, ApiServer::Lie::kEventAndExpire}) {
+    api_.lie(lie, old);
+    const int watches = api_.watches(kSlices);
+    const auto began = std::chrono::steady_clock::now();
+    start();
+    ASSERT_TRUE(eventually([&] { return api_.watches(kSlices) - watches >= kTimes; }));
+    EXPECT_GE(std::chrono::steady_clock::now() - began,
+              std::chrono::milliseconds((kTimes - 2) * back_off_min_ms_ / 2));
+    EXPECT_TRUE(heard_.becomes({{"a", "10.0.0.1:8000"}})) << "what it tells counts all the same";
+    running_.reset();
+  }
+}
+
+TEST_F(KubernetesSourceTest, TakesAListWithoutEndForNone) {
+  api_.put(kSlices, slice("vllm-1", {endpoint("a", "10.0.0.1")}));
+  start();
+  ASSERT_TRUE(heard_.becomes({{"a", "10.0.0.1:8000"}}));
+  ASSERT_TRUE(watching(kSlices));
+  api_.lie(ApiServer::Lie::kEndlessList, slice("", {}));
+  api_.expire_watch();
+  EXPECT_TRUE(heard_.says("the list has more than 16384 objects"));
+  EXPECT_EQ(heard_.addresses(), (Addresses{{"a", "10.0.0.1:8000"}})) << "the set of before stays";
+  api_.lie(ApiServer::Lie::kNone);
+  EXPECT_TRUE(eventually([&] { return heard_.trouble().empty(); }));
+}
+
+TEST_F(KubernetesSourceTest, DoesNotBuildWhatHasMillionsOfElements) {
+  start();
+  ASSERT_TRUE(watching(kSlices));
+  std::string nothing = "{\"type\": \"ADDED\", \"object\": {\"x\": [[]";
+  for (int at = 0; at < 1'500'000; ++at) nothing += ",[]";
+  api_.say(nothing + "]}}");
+  EXPECT_TRUE(heard_.says("an event that is none"));
+}
+
+TEST_F(KubernetesSourceTest, SaysNothingThatALogCannotHold) {
+  start();
+  ASSERT_TRUE(watching(kSlices));
+  json error = {{"code", 500}, {"message", "a\nb\x1b[2J" + std::string(100'000, 'x')}};
+  api_.say(json{{"type", "ERROR"}, {"object", error}}.dump());
+  ASSERT_TRUE(heard_.says("the watch ended: "));
+  EXPECT_LT(heard_.trouble().size(), 1000U);
+  EXPECT_EQ(heard_.trouble().find('\x1b'), std::string::npos);
 }
 
 TEST_F(KubernetesSourceTest, SaysThatAPortIsMissing) {

@@ -63,8 +63,13 @@ ListWatchHooks KubernetesSource::keep(Collection<Facts>& collection, Read read,
     trouble(what, "");
     tell_soon();
   };
-  hooks.changed = [this, &collection, read](const nlohmann::json& object) {
-    collection.now.insert_or_assign(name_of(object), read(object));
+  hooks.changed = [this, &collection, read, what](const nlohmann::json& object) {
+    const std::string name = name_of(object);
+    if (collection.now.size() >= kObjectsMax && !collection.now.contains(name)) {
+      return trouble(what, "there are more than " + std::to_string(kObjectsMax) +
+                               "; the others are left out; choose fewer by their labels");
+    }
+    collection.now.insert_or_assign(name, read(object));
     tell_soon();
   };
   hooks.deleted = [this, &collection](const nlohmann::json& object) {

@@ -19,8 +19,20 @@ constexpr std::uint32_t kDoublingsMax = 16;
 constexpr std::size_t kErrorBytesMax = 16 * 1024;
 constexpr std::uint64_t kShortNs = 5'000'000'000;
 constexpr int kGone = 410;
+constexpr std::uint32_t kPagesMax = 1000;  // of a list; some may be empty
+// Beginnings, ends, keys and values. A page of nothing but "[]" would be 20 times its size.
+constexpr std::size_t kElementsMax = 2'000'000;
 
-json parse(std::string_view text) { return json::parse(text, nullptr, false); }
+// Discarded, as what is no JSON, when it has more elements than anything that is meant.
+json parse(std::string_view text) {
+  std::size_t elements = 0;
+  json parsed = json::parse(
+      text,
+      [&elements](int, json::parse_event_t, const json&) { return ++elements <= kElementsMax; },
+      false);
+  if (elements > kElementsMax) return json(json::value_t::discarded);
+  return parsed;
+}
 
 }  // namespace
 
@@ -77,7 +89,11 @@ void ListWatch::watch() {
 
 void ListWatch::again(std::uint64_t delay_ms, bool from_list) {
   doing_ = Doing::kNothing;
-  if (from_list) more_.clear();
+  if (from_list) {
+    more_.clear();
+    listed_ = 0;
+    pages_ = 0;
+  }
   timer_ = reactor_.after(delay_ms * kMsInNs, [this, from_list] {
     timer_ = 0;
     if (from_list) {
@@ -101,6 +117,15 @@ std::uint64_t ListWatch::pause_ms(std::uint32_t times) const {
   const std::uint64_t longest_ms =
       std::min(options_.back_off_min_ms << doublings, options_.back_off_max_ms);
   return longest_ms / 2 + base::random_u64() % (longest_ms / 2 + 1);
+}
+
+// What ended as it may is gone on with at once, unless the same just happened: a server may end
+// everything as it may, again and again.
+std::uint64_t ListWatch::soon_ms() {
+  const std::uint64_t now_ns = base::monotonic_ns();
+  const bool again = went_on_ns_ != 0 && now_ns - went_on_ns_ < kShortNs;
+  went_on_ns_ = now_ns;
+  return again ? pause_ms(0) : 0;
 }
 
 void ListWatch::over() {
@@ -166,7 +191,7 @@ bool ListWatch::take_line(std::string_view line) {
 bool ListWatch::take_error(const json& status) {
   list_anew_ = true;
   if (number_at(status, "code") == kGone) return false;  // ordinary: the version is too old
-  complaint_ = "the watch ended: " + text_at(status, "message");
+  complaint_ = "the watch ended: " + printable(text_at(status, "message"));
   return false;
 }
 
@@ -179,10 +204,16 @@ void ListWatch::take_page() {
   const bool whole =
       page.is_object() && (items == nullptr || items->is_array() || items->is_null());
   if (!whole || version.empty()) return fail("the list is not one of Kubernetes", true);
-  if (items != nullptr && items->is_array()) {
-    for (const json& object : *items) hooks_.found(object);
-  }
   more_ = text_at(page, "metadata", "continue");
+  const std::size_t count = items == nullptr || !items->is_array() ? 0 : items->size();
+  listed_ += count;
+  ++pages_;
+  if (listed_ > kObjectsMax || (!more_.empty() && pages_ == kPagesMax)) {
+    return fail("the list has more than " + std::to_string(kObjectsMax) + " objects or " +
+                    std::to_string(kPagesMax) + " pages; choose fewer by their labels",
+                true);
+  }
+  for (std::size_t at = 0; at < count; ++at) hooks_.found((*items)[at]);
   if (!more_.empty()) return list();
   version_ = version;
   over();
@@ -208,7 +239,7 @@ void ListWatch::done(const net::http::Outcome& outcome) {
   if (outcome.status == kGone || (list_anew && complaint_.empty())) {
     // The version or the continue token is too old, which is ordinary, so at once; but a server may
     // say so of everything that it gives.
-    if (too_old_++ == 0) return again(0, true);
+    if (too_old_++ == 0) return again(soon_ms(), true);
     return fail("the API server takes no version that it gave", true);
   }
   if (!complaint_.empty()) return fail(complaint_, listing || list_anew);
@@ -234,7 +265,7 @@ void ListWatch::watch_ended() {
   const bool lasted = base::monotonic_ns() - watch_began_ns_ >= kShortNs;
   if (lasted) too_old_ = 0;
   silent_ = told_any_ || lasted ? 0 : silent_ + 1;
-  again(silent_ == 0 ? 0 : pause_ms(silent_), false);
+  again(silent_ == 0 ? soon_ms() : pause_ms(silent_), false);
 }
 
 }  // namespace pickd::discovery::kubernetes

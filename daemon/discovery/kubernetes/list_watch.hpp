@@ -18,9 +18,10 @@
 
 namespace pickd::discovery::kubernetes {
 
-inline constexpr std::size_t kPageBytesMax = 64U << 20;
+inline constexpr std::size_t kPageBytesMax = 32U << 20;
 inline constexpr std::size_t kLineBytesMax = 8U << 20;
-inline constexpr std::uint32_t kPageObjects = 250;
+inline constexpr std::uint32_t kPageObjects = 100;
+inline constexpr std::size_t kObjectsMax = 16'384;  // of a collection
 
 struct ListWatchOptions {
   std::string path;   // "/api/v1/namespaces/ns/pods"
@@ -61,6 +62,7 @@ class ListWatch final : private net::http::ResponseSink {
   void again(std::uint64_t delay_ms, bool from_list);
   void fail(const std::string& why, bool from_list);
   std::uint64_t pause_ms(std::uint32_t times) const;
+  std::uint64_t soon_ms();
   void watch_ended();
   std::string target(const std::string& more) const;
   bool take_line(std::string_view line);
@@ -78,11 +80,13 @@ class ListWatch final : private net::http::ResponseSink {
   ListWatchOptions options_;
   ListWatchHooks hooks_;
   Doing doing_ = Doing::kNothing;
-  std::string buffer_;     // a page, an error's body, or the line that has not ended
-  std::string version_;    // of the newest thing told; a watch goes on from here
-  std::string more_;       // the token of the next page
-  std::string complaint_;  // why the sink ended the exchange
-  int status_ = 0;         // of the answer that is coming
+  std::string buffer_;       // a page, an error's body, or the line that has not ended
+  std::string version_;      // of the newest thing told; a watch goes on from here
+  std::string more_;         // the token of the next page
+  std::size_t listed_ = 0;   // objects, by the list that runs
+  std::uint32_t pages_ = 0;  // of it
+  std::string complaint_;    // why the sink ended the exchange
+  int status_ = 0;           // of the answer that is coming
   bool list_anew_ = false;
   bool told_any_ = false;  // by the watch that runs
   bool troubled_ = false;
@@ -90,6 +94,7 @@ class ListWatch final : private net::http::ResponseSink {
   std::uint32_t too_old_ = 0;   // versions in a row that the server gave and did not take
   std::uint32_t silent_ = 0;    // watches in a row that ended at once and told nothing
   std::uint64_t watch_began_ns_ = 0;
+  std::uint64_t went_on_ns_ = 0;  // when soon_ms() was asked last
   net::Reactor::TimerId timer_ = 0;
 };
 
