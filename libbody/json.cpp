@@ -1,0 +1,26 @@
+#include "libbody/json.hpp"
+
+#include "libbody/limits.hpp"
+
+namespace pickd::body {
+
+ParseResult JsonParser::parse(const char* text, std::size_t size, Json& root) {
+  if (parser_.capacity() < size) {
+    std::size_t capacity = std::size_t{4} << 10;
+    while (capacity < size) capacity *= 2;
+    if (parser_.allocate(capacity, kDepthMax) != simdjson::SUCCESS ||
+        parser_.doc.allocate(capacity) != simdjson::SUCCESS) {
+      shrink(0);
+      return ParseResult::kNoMemory;
+    }
+  }
+  const simdjson::error_code code = parser_.parse(text, size, false).get(root);
+  if (code == simdjson::SUCCESS) return ParseResult::kDone;
+  return code == simdjson::MEMALLOC ? ParseResult::kNoMemory : ParseResult::kMalformed;
+}
+
+void JsonParser::shrink(std::size_t keep_bytes) {
+  if (parser_.capacity() > keep_bytes) parser_ = simdjson::dom::parser();
+}
+
+}  // namespace pickd::body
