@@ -13,6 +13,7 @@ struct ClassCoefficients {
   TtftFeatures ttft = kTtftPrior;  // seconds for each unit of the scaled features
   ItlFeatures itl = kItlPrior;
   double output_tokens = 200;  // mean of answers
+  MeanRequest request;         // what one of others' requests is taken for
   double ttft_p90_factor = 1.3;
   double itl_p90_factor = 1.2;
   bool ttft_ready = false;  // it beats the running mean
@@ -20,9 +21,9 @@ struct ClassCoefficients {
 };
 
 struct EndpointCoefficients {
+  float slowness = 1;      // against its class: 2 takes twice as long
+  float queued_share = 0;  // of the time of late, with somebody without a first token
   std::uint16_t class_id = 0;
-  double slowness = 1;      // against its class: 2 takes twice as long
-  double queued_share = 0;  // of the time of late, with somebody without a first token
 };
 
 struct Coefficients {
@@ -34,8 +35,8 @@ struct Coefficients {
     static constexpr EndpointCoefficients kNone{};
     return id < endpoints.size() ? endpoints[id] : kNone;
   }
-  const ClassCoefficients& class_of(const EndpointCoefficients& endpoint) const {
-    return classes[endpoint.class_id < classes.size() ? endpoint.class_id : 0];
+  const ClassCoefficients& class_of(std::uint16_t class_id) const {
+    return classes[class_id < classes.size() ? class_id : 0];
   }
 };
 

@@ -27,11 +27,15 @@ void EngineHistory::begin(double at_s) {
   ++waiting_;
 }
 
-void EngineHistory::first_token(double at_s, double uncached, double work, double kv_tokens) {
+void EngineHistory::computed(double at_s, double uncached, double work) {
   advance(at_s);
   if (waiting_ != 0) --waiting_;
   now_.prefill_tokens += uncached;
   now_.prefill_work += work;
+}
+
+void EngineHistory::begin_decoding(double at_s, double kv_tokens) {
+  advance(at_s);
   decoding_ += 1;
   kv_tokens_ += kv_tokens;
 }

@@ -22,8 +22,9 @@ class EngineHistory {
   };
 
   void begin(double at_s);  // somebody waits for a first token
-  // It came: `uncached` tokens were computed with `work`, and a sequence of `kv_tokens` decodes.
-  void first_token(double at_s, double uncached, double work, double kv_tokens);
+  // It came: `uncached` tokens were computed with `work`. It decodes here or elsewhere.
+  void computed(double at_s, double uncached, double work);
+  void begin_decoding(double at_s, double kv_tokens);
   // A request left: one that decoded `kv_tokens`, or one that never got a first token.
   void end_decoding(double at_s, double kv_tokens);
   void end_waiting(double at_s);

@@ -49,8 +49,8 @@ void Learner::picked(const Picked& pick) {
   endpoint.seen = true;
   endpoint.generation = pick.generation;
   endpoint.class_id = class_id;
-  class_at(class_id);
-  endpoint.history.begin(pick.at_s);
+  learn_size(class_at(class_id), pick);
+  prefill_history(pick).begin(pick.at_s);
   flight = Flight{};
   flight.state = Flight::State::kWaiting;
   flight.pick = pick;
@@ -66,10 +66,11 @@ Refusal Learner::first_token(std::uint32_t index, double at_s) {
   flight.state = Flight::State::kDecoding;
   flight.first_token_s = at_s;
   if (flight.life != lives_[flight.pick.endpoint]) return Refusal::kNone;
-  EngineHistory& history = endpoints_[flight.pick.endpoint].history;
   const Picked& pick = flight.pick;
-  history.first_token(at_s, pick.uncached_tokens,
-                      attention_work(pick.uncached_tokens, pick.prompt_tokens), pick.kv_tokens);
+  EngineHistory& history = endpoints_[pick.endpoint].history;
+  prefill_history(pick).computed(at_s, pick.uncached_tokens,
+                                 attention_work(pick.uncached_tokens, pick.prompt_tokens));
+  history.begin_decoding(at_s, pick.kv_tokens);
   flight.at_first_token = history.look(at_s);
   return Refusal::kNone;
 }
@@ -86,7 +87,7 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   if (decoding) {
     history.end_decoding(at_s, pick.kv_tokens);
   } else {
-    history.end_waiting(at_s);
+    prefill_history(pick).end_waiting(at_s);
   }
   if (!outcome.served) return Refusal::kNone;
   const double tokens = outcome.output_tokens.value_or(0);
@@ -100,7 +101,9 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   const bool possible = ttft_s > 0 && ttft_s < kSecondsMax && at_s >= flight.first_token_s &&
                         at_s - pick.at_s < kSecondsMax && cached <= pick.prompt_tokens;
   if (!possible) return refuse(Refusal::kImpossible);
-  train_ttft(flight, uncached);
+  // A first token that came over from another endpoint took the way between them too, of which
+  // the model knows nothing.
+  if (pick.prefill_endpoint == 0) train_ttft(flight, uncached);
   if (tokens >= kItlTokensMin) train_itl(flight, at_s, tokens);
   return Refusal::kNone;
 }
@@ -110,11 +113,25 @@ void Learner::learn_output(Class& of, double tokens) {
   of.output_weight = options_.decay() * of.output_weight + 1;
 }
 
+void Learner::learn_size(Class& of, const Picked& pick) {
+  const double decay = options_.decay();
+  const auto mix = [decay](double& sum, double value) { sum = decay * sum + value; };
+  mix(of.pick_weight, 1);
+  mix(of.uncached_sum, pick.uncached_tokens);
+  mix(of.work_sum, std::max(0.0, attention_work(pick.uncached_tokens, pick.prompt_tokens)));
+  mix(of.kv_sum, pick.kv_tokens);
+}
+
+EngineHistory& Learner::prefill_history(const Picked& pick) {
+  const std::uint16_t id = pick.prefill_endpoint;
+  return endpoints_[id != 0 && id < endpoints_.size() ? id : pick.endpoint].history;
+}
+
 void Learner::train_ttft(const Flight& flight, double uncached) {
   const Picked& pick = flight.pick;
   Class& of = class_at(pick.class_id);
   const double measured_s = flight.first_token_s - pick.at_s;
-  const TtftFeatures x = ttft_features(pick.load, uncached, pick.prompt_tokens);
+  const TtftFeatures x = ttft_features(pick.queue, uncached, pick.prompt_tokens);
   const double class_s = of.ttft.predict(x);  // of the class: without slowness and progress
   const double m = pick.slowness;
   if (!of.ttft.add(x, (measured_s + pick.progress_s) / m, ttft_weight(class_s))) {
@@ -198,6 +215,11 @@ const Coefficients& Learner::coefficients(double now_s) {
     out.itl = of.itl.theta();
     out.output_tokens = (of.output_sum + kOutputPriorWeight * options_.output_tokens) /
                         (of.output_weight + kOutputPriorWeight);
+    if (of.pick_weight > 0) {
+      out.request = {static_cast<float>(of.uncached_sum / of.pick_weight),
+                     static_cast<float>(of.work_sum / of.pick_weight),
+                     static_cast<float>(of.kv_sum / of.pick_weight)};
+    }
     out.ttft_p90_factor = of.accuracy.ttft.p90_factor();
     out.itl_p90_factor = of.accuracy.itl.p90_factor();
     out.ttft_ready = of.accuracy.ttft.ready();
@@ -212,12 +234,12 @@ const Coefficients& Learner::coefficients(double now_s) {
     out = {};
     if (!endpoint.seen) continue;
     out.class_id = endpoint.class_id;
-    out.queued_share = endpoint.history.queued_share(now_s);
+    out.queued_share = static_cast<float>(endpoint.history.queued_share(now_s));
     share_sum += out.queued_share;
     seen += 1;
     if (endpoint.slowness.samples() == 0) continue;
     const double mean = log_sum[endpoint.class_id] / members[endpoint.class_id];
-    out.slowness = Slowness::factor(endpoint.slowness.log_ratio() - mean);
+    out.slowness = static_cast<float>(Slowness::factor(endpoint.slowness.log_ratio() - mean));
   }
   coefficients_.work_price = work_price(seen > 0 ? share_sum / seen : 0);
   return coefficients_;

@@ -23,20 +23,21 @@ namespace pickd::latency {
 // ended().
 struct Picked {
   double at_s = 0;
-  std::uint32_t flight = 0;
   std::uint64_t number = 0;  // of the flight, for who draws it down
-  std::uint16_t endpoint = 0;
-  std::uint16_t class_id = 0;
+  std::uint32_t flight = 0;
   std::uint32_t generation = 0;  // of the endpoint: another one is another engine
-  bool stream = false;           // only streamed answers tell a first token
   std::uint32_t prompt_tokens = 0;
   std::uint32_t uncached_tokens = 0;
   std::uint32_t kv_tokens = 0;
-  EndpointLoad load;      // as the pick saw it, before this request
-  double progress_s = 0;  // of the queue's head, as credited then
-  double slowness = 1;    // as believed then
-  double ttft_s = 0;      // predicted; 0: nothing was
-  double itl_s = 0;
+  std::uint16_t endpoint = 0;
+  std::uint16_t prefill_endpoint = 0;  // that computes the prompt; 0: `endpoint` does
+  std::uint16_t class_id = 0;
+  bool stream = false;   // only streamed answers tell a first token
+  QueueSeen queue;       // as the pick saw it, before this request
+  float progress_s = 0;  // of the queue's head, as credited then
+  float slowness = 1;    // as believed then
+  float ttft_s = 0;      // predicted; 0: nothing was
+  float itl_s = 0;
 };
 
 // How a request ended. What was not reported is absent.
@@ -99,6 +100,11 @@ class Learner {
     LinearModel<kItlFeatures> itl;
     double output_sum = 0;
     double output_weight = 0;
+    // Sums over picks, of what a mean request is made.
+    double pick_weight = 0;
+    double uncached_sum = 0;
+    double work_sum = 0;
+    double kv_sum = 0;
     ClassAccuracy accuracy;
   };
   struct Endpoint {
@@ -121,6 +127,8 @@ class Learner {
   void train_ttft(const Flight& flight, double uncached);
   void train_itl(const Flight& flight, double at_s, double tokens);
   void learn_output(Class& of, double tokens);
+  void learn_size(Class& of, const Picked& pick);
+  EngineHistory& prefill_history(const Picked& pick);
   double overdue_after_s(const Flight& flight) const;
   Class& class_at(std::uint32_t class_id);
   Refusal refuse(Refusal why);

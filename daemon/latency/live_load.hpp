@@ -24,21 +24,40 @@ struct FlightSize {
   std::uint32_t kv_tokens = 0;  // prompt + half of the expected answer
 };
 
+// An endpoint of one generation; id 0 is none.
+struct Place {
+  std::uint32_t endpoint = 0;
+  std::uint32_t generation = 0;
+};
+
+// Where a request is served. With a place for its prefill it waits and is computed there until its
+// first token, while the other keeps room for what it will decode.
+struct FlightPlaces {
+  Place decode;
+  Place prefill = {};
+};
+
 class LiveLoad {
  public:
   LiveLoad(std::uint32_t endpoint_ids, std::uint32_t flights);
 
   // Fetches what begin() writes to, which is in no cache: flights are numbered by hash.
   void prefetch(std::uint32_t flight) const { __builtin_prefetch(&flights_[flight], 1); }
-  // Returns the number under which draw_down() finds this flight, and not a later one.
-  std::uint64_t begin(std::uint32_t flight, std::uint32_t endpoint, std::uint32_t generation,
-                      const FlightSize& size, std::uint64_t now_ns);
-  // False: it had one already, or was drawn down.
-  bool first_token(std::uint32_t flight, std::uint64_t now_ns);
-  void end(std::uint32_t flight, std::uint64_t now_ns);
-  // Another endpoint serves it from now on: it waits there again if it had no first token.
-  void move(std::uint32_t flight, std::uint32_t endpoint, std::uint32_t generation,
-            std::uint64_t now_ns);
+  // Returns the number under which draw_down() finds this flight, and not a later one. `followed`:
+  // somebody learns from it; see the results of the next ones.
+  std::uint64_t begin(std::uint32_t flight, const FlightPlaces& places, const FlightSize& size,
+                      bool followed, std::uint64_t now_ns);
+  // What became of the call: whether it changed anything (it had a first token already, or was
+  // drawn down), and whether the flight is followed.
+  struct Change {
+    bool counted = false;
+    bool followed = false;
+  };
+  Change first_token(std::uint32_t flight, std::uint64_t now_ns);
+  Change end(std::uint32_t flight, std::uint64_t now_ns);
+  // Another endpoint serves it from now on, whole: it waits there again if it had no first token.
+  // It is followed no more.
+  Change move(std::uint32_t flight, Place to, std::uint64_t now_ns);
 
   // Nothing was heard of it for far too long: it counts no more. False: it is not that flight now.
   bool draw_down(std::uint32_t flight, std::uint64_t number, std::uint64_t now_ns);
@@ -55,22 +74,25 @@ class LiveLoad {
   static constexpr std::uint32_t kOvertakenMax = 8;
   static constexpr std::uint64_t kOvertakenNs = 2'000'000'000;
 
-  struct Flight {
-    // [ number : 48 ][ waits : 1 ][ endpoint : 15 ]; 0: none. Who changes it by compare-exchange
-    // does the accounting of that change.
+  struct alignas(64) Flight {
+    // [ number : 48 ][ waits : 1 ][ followed : 1 ][ endpoint : 14 ]; 0: none. Who changes it by
+    // compare-exchange does the accounting of that change.
     std::atomic<std::uint64_t> word{0};
     // Written before the word, read after a look at it: relaxed.
     std::atomic<std::uint64_t> tokens{0};         // [ uncached : 32 ][ prompt : 32 ]
     std::atomic<std::uint64_t> kv_generation{0};  // [ kv tokens : 32 ][ generation : 32 ]
-    std::atomic<std::uint32_t> place{0};          // in the line; 0: not in it
+    std::atomic<std::uint64_t> prefill{0};        // [ generation : 32 ][ endpoint : 32 ]; 0: none
+    std::atomic<std::uint32_t> ticket{0};         // its place in the line; 0: not in it
   };
   // What a flight said when its word was looked at.
   struct Look {
     FlightSize size;
     std::uint32_t generation = 0;
-    std::uint32_t place = 0;
+    Place prefill;
+    std::uint32_t ticket = 0;
   };
 
+  // What a pick reads, side by side: one cache line an endpoint.
   struct alignas(64) Endpoint {
     std::atomic<std::uint32_t> generation{0};
     std::atomic<std::int32_t> queued_requests{0};
@@ -81,10 +103,12 @@ class LiveLoad {
     std::atomic<std::int64_t> queued_kv_tokens{0};
     std::atomic<std::uint64_t> head_size{0};  // [ uncached : 32 ][ prompt : 32 ] of the oldest
     std::atomic<std::uint64_t> head_ns{0};
-
-    // The line: entries are [ place : 32 ][ state ], places count up for ever.
-    alignas(64) std::atomic<std::uint32_t> head{0};
-    std::atomic<std::uint32_t> tail{0};
+  };
+  // The line of who waits there: entries are [ place : 32 ][ state ], places count up for ever.
+  struct alignas(64) Line {
+    // No place is 0, so that an entry never written is of no place.
+    std::atomic<std::uint32_t> head{1};
+    std::atomic<std::uint32_t> tail{1};
     // [ overtaken : 32 ][ place : 32 ], of the head.
     std::atomic<std::uint64_t> overtaken{0};
     std::atomic<std::uint64_t> entries[kLine];
@@ -93,17 +117,25 @@ class LiveLoad {
     std::atomic<std::uint32_t> kv_tokens_of[kLine];
   };
 
-  void enter_generation(Endpoint& endpoint, std::uint32_t generation);
-  std::uint32_t join_line(Endpoint& endpoint, const FlightSize& size, std::uint64_t now_ns);
+  // Whose counts of this generation the place has now.
+  bool counts(Place place) const {
+    return endpoints_[place.endpoint].generation.load(std::memory_order_relaxed) ==
+           place.generation;
+  }
+  void enter_generation(Place place);
+  void add_running(Place place, std::int64_t requests, std::int64_t kv_tokens);
+  void add_queued(std::uint32_t endpoint, std::int64_t sign, const FlightSize& size);
+  std::uint32_t join_line(std::uint32_t endpoint, const FlightSize& size, std::uint64_t now_ns);
   // True: it stood there, and the caller takes it out of the counts.
-  bool leave_line(Endpoint& endpoint, std::uint32_t place);
-  void move_head(Endpoint& endpoint);
-  void drop_overtaken(Endpoint& endpoint, std::uint32_t place, std::uint64_t now_ns);
+  static bool leave_line(Line& line, std::uint32_t ticket);
+  void move_head(std::uint32_t endpoint);
+  void drop_overtaken(std::uint32_t endpoint, std::uint32_t ticket, std::uint64_t now_ns);
   static Look look_at(const Flight& flight);
-  void leave_queue(const Look& flight, Endpoint& endpoint, std::uint64_t now_ns);
+  void leave_queue(const Look& flight, Place decode, std::uint64_t now_ns);
   void leave(const Look& flight, std::uint64_t word, std::uint64_t now_ns);
 
   std::unique_ptr<Endpoint[]> endpoints_;
+  std::unique_ptr<Line[]> lines_;
   std::unique_ptr<Flight[]> flights_;
   std::uint32_t endpoint_ids_;
   std::atomic<std::uint64_t> next_number_{1};

@@ -10,15 +10,33 @@ namespace {
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
+latency::Place place_of(std::uint64_t handle) {
+  return {abi::handle_endpoint(handle), abi::handle_generation(handle)};
+}
+
+latency::Outcome outcome_of(const endpoints::FlightEnd& end) {
+  latency::Outcome outcome;
+  outcome.served = end.served;
+  if (end.output_tokens != abi::kUnknown32) outcome.output_tokens = end.output_tokens;
+  if (end.cached_tokens != abi::kUnknown32) outcome.cached_tokens = end.cached_tokens;
+  return outcome;
+}
+
 }  // namespace
 
 Flights::Flights(std::uint32_t endpoint_ids, std::uint32_t flights)
     : live_(endpoint_ids, flights),
-      coefficients_(std::make_unique<const latency::Coefficients>()),
-      events_(kEventsMax) {}
+      coefficients_(std::make_unique<const latency::Coefficients>()) {}
 
-void Flights::push(const Event& event) {
-  if (!events_.bounded_push(event)) dropped_.fetch_add(1, std::memory_order_relaxed);
+void Flights::push(FlightQueue::Kind kind, std::uint32_t flight, std::uint64_t at_ns,
+                   const endpoints::FlightEnd& end) {
+  FlightQueue::Cell* cell = queue_.claim();
+  if (cell == nullptr) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  cell->event = {kind, flight, at_ns, end};
+  queue_.publish(cell);
 }
 
 // Who ends a request without a clock of its own (a lease, a client's end) gets the time of the
@@ -32,67 +50,55 @@ std::uint64_t Flights::time_or_last(std::uint64_t now_ns) {
 void Flights::began(std::uint32_t flight, const endpoints::NewReservation& reservation) {
   const std::uint64_t now_ns = time_or_last(reservation.now_ns);
   const auto* facts = static_cast<const PickFacts*>(reservation.facts);
-  const std::uint32_t endpoint = abi::handle_endpoint(reservation.endpoint);
+  // Of before a restart: its load counts, nothing is learned from it.
+  FlightQueue::Cell* cell = facts == nullptr ? nullptr : queue_.claim();
+  if (facts != nullptr && cell == nullptr) dropped_.fetch_add(1, std::memory_order_relaxed);
   latency::FlightSize size;
   size.prompt_tokens = reservation.prompt_tokens;
   size.uncached_tokens = reservation.uncached_tokens;
   size.kv_tokens = facts != nullptr ? facts->kv_tokens : reservation.prompt_tokens;
+  const latency::Place decode = place_of(reservation.endpoint);
+  const latency::Place prefill = place_of(reservation.prefill_endpoint);
   const std::uint64_t number =
-      live_.begin(flight, endpoint, abi::handle_generation(reservation.endpoint), size, now_ns);
-  if (facts == nullptr) return;  // of before a restart: its load counts, nothing is learned from it
-  Event event{};
-  event.kind = Kind::kPicked;
-  event.flight = flight;
-  event.at_ns = now_ns;
-  event.picked.at_s = seconds(now_ns);
-  event.picked.flight = flight;
-  event.picked.number = number;
-  event.picked.endpoint = static_cast<std::uint16_t>(endpoint);
-  event.picked.generation = abi::handle_generation(reservation.endpoint);
-  event.picked.class_id = facts->class_id;
-  event.picked.stream = facts->stream;
-  event.picked.prompt_tokens = reservation.prompt_tokens;
-  event.picked.uncached_tokens = reservation.uncached_tokens;
-  event.picked.kv_tokens = facts->kv_tokens;
-  event.picked.load = facts->load;
-  event.picked.progress_s = facts->predicted.progress_s;
-  event.picked.slowness = facts->slowness;
-  event.picked.ttft_s = facts->predicted.ttft_s;
-  event.picked.itl_s = facts->predicted.itl_s;
-  push(event);
+      live_.begin(flight, {decode, prefill}, size, cell != nullptr, now_ns);
+  if (cell == nullptr) return;
+  cell->event = {FlightQueue::Kind::kPicked, flight, now_ns, {}};
+  latency::Picked& picked = cell->picked;
+  picked.at_s = seconds(now_ns);
+  picked.number = number;
+  picked.flight = flight;
+  picked.generation = decode.generation;
+  picked.endpoint = static_cast<std::uint16_t>(decode.endpoint);
+  picked.prefill_endpoint = static_cast<std::uint16_t>(prefill.endpoint);
+  picked.class_id = facts->class_id;
+  picked.stream = facts->stream;
+  picked.prompt_tokens = reservation.prompt_tokens;
+  picked.uncached_tokens = reservation.uncached_tokens;
+  picked.kv_tokens = facts->kv_tokens;
+  picked.queue = latency::queue_seen(facts->load);
+  picked.progress_s = static_cast<float>(facts->predicted.progress_s);
+  picked.slowness = facts->slowness;
+  picked.ttft_s = static_cast<float>(facts->predicted.ttft_s);
+  picked.itl_s = static_cast<float>(facts->predicted.itl_s);
+  queue_.publish(cell);
 }
 
 void Flights::first_token(std::uint32_t flight, std::uint64_t now_ns) {
   const std::uint64_t at_ns = time_or_last(now_ns);
-  if (!live_.first_token(flight, at_ns)) return;
-  Event event{};
-  event.kind = Kind::kFirstToken;
-  event.flight = flight;
-  event.at_ns = at_ns;
-  push(event);
+  if (live_.first_token(flight, at_ns).followed)
+    push(FlightQueue::Kind::kFirstToken, flight, at_ns);
 }
 
 // The learner's pairing ends here: what follows happened elsewhere.
 void Flights::moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) {
   const std::uint64_t at_ns = time_or_last(now_ns);
-  live_.move(flight, abi::handle_endpoint(endpoint_handle), abi::handle_generation(endpoint_handle),
-             at_ns);
-  Event event{};
-  event.kind = Kind::kEnded;
-  event.flight = flight;
-  event.at_ns = at_ns;
-  push(event);
+  if (live_.move(flight, place_of(endpoint_handle), at_ns).followed)
+    push(FlightQueue::Kind::kEnded, flight, at_ns);
 }
 
 void Flights::ended(std::uint32_t flight, std::uint64_t now_ns, const endpoints::FlightEnd& end) {
   const std::uint64_t at_ns = time_or_last(now_ns);
-  live_.end(flight, at_ns);
-  Event event{};
-  event.kind = Kind::kEnded;
-  event.flight = flight;
-  event.at_ns = at_ns;
-  event.end = end;
-  push(event);
+  if (live_.end(flight, at_ns).followed) push(FlightQueue::Kind::kEnded, flight, at_ns, end);
 }
 
 std::size_t Flights::draw_down(latency::Learner& learner, std::uint64_t now_ns) {
@@ -104,24 +110,19 @@ std::size_t Flights::draw_down(latency::Learner& learner, std::uint64_t now_ns) 
 
 std::size_t Flights::teach(latency::Learner& learner) {
   std::size_t taken = 0;
-  Event event{};
-  while (events_.pop(event)) {
-    ++taken;
+  const auto use = [&learner](const FlightQueue::Cell& cell) {
+    const FlightQueue::Event& event = cell.event;
     switch (event.kind) {
-      case Kind::kPicked: learner.picked(event.picked); break;
-      case Kind::kFirstToken: learner.first_token(event.flight, seconds(event.at_ns)); break;
-      case Kind::kEnded: {
-        latency::Outcome outcome;
-        outcome.served = event.end.served;
-        if (event.end.output_tokens != abi::kUnknown32)
-          outcome.output_tokens = event.end.output_tokens;
-        if (event.end.cached_tokens != abi::kUnknown32)
-          outcome.cached_tokens = event.end.cached_tokens;
-        learner.ended(event.flight, seconds(event.at_ns), outcome);
+      case FlightQueue::Kind::kPicked: learner.picked(cell.picked); break;
+      case FlightQueue::Kind::kFirstToken:
+        learner.first_token(event.flight, seconds(event.at_ns));
         break;
-      }
+      case FlightQueue::Kind::kEnded:
+        learner.ended(event.flight, seconds(event.at_ns), outcome_of(event.end));
+        break;
     }
-  }
+  };
+  while (queue_.take(use)) ++taken;
   return taken;
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/lockfree/queue.hpp>
 #include <cstdint>
 #include <memory>
 
@@ -17,6 +16,7 @@
 #include "daemon/latency/cost.hpp"
 #include "daemon/latency/learner.hpp"
 #include "daemon/latency/live_load.hpp"
+#include "daemon/pick/flight_queue.hpp"
 
 namespace pickd::pick {
 
@@ -24,7 +24,7 @@ namespace pickd::pick {
 struct PickFacts : endpoints::FlightFacts {
   latency::EndpointLoad load;
   latency::Prediction predicted;
-  double slowness = 1;
+  float slowness = 1;
   std::uint16_t class_id = 0;
   std::uint32_t kv_tokens = 0;
   bool stream = false;
@@ -37,9 +37,11 @@ class Flights final : public endpoints::FlightObserver {
   Flights(std::uint32_t endpoint_ids, std::uint32_t flights);
 
   // -- by the pick core ------------------------------------------------------------------------
-  // The newest coefficients; `reader` is the worker's own slot, held until its next call.
-  const latency::Coefficients& coefficients(std::uint32_t reader) {
-    return coefficients_.acquire(reader);
+  // The newest coefficients; `reader` is the worker's own slot, held until its next call. `held`:
+  // what its last call gave, nullptr at the first.
+  const latency::Coefficients& coefficients(std::uint32_t reader,
+                                            const latency::Coefficients* held) {
+    return held == nullptr ? coefficients_.acquire(reader) : coefficients_.renew(reader, *held);
   }
   const latency::LiveLoad& live() const { return live_; }
 
@@ -61,22 +63,13 @@ class Flights final : public endpoints::FlightObserver {
   std::uint64_t events_dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  enum class Kind : std::uint8_t { kPicked, kFirstToken, kEnded };
-  struct Event {
-    Kind kind;
-    std::uint32_t flight;
-    std::uint64_t at_ns;
-    latency::Picked picked;
-    endpoints::FlightEnd end;
-  };
-  static constexpr std::size_t kEventsMax = 16'384;
-
-  void push(const Event& event);
+  void push(FlightQueue::Kind kind, std::uint32_t flight, std::uint64_t at_ns,
+            const endpoints::FlightEnd& end = {});
   std::uint64_t time_or_last(std::uint64_t now_ns);
 
   latency::LiveLoad live_;
   CoefficientsStore coefficients_;
-  boost::lockfree::queue<Event, boost::lockfree::fixed_sized<true>> events_;
+  FlightQueue queue_;
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> last_ns_{0};
 };

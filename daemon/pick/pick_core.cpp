@@ -87,6 +87,12 @@ const Schedule& PickCore::schedule_of(PickScratch& scratch) {
   return schedule;
 }
 
+const latency::Coefficients* PickCore::coefficients_of(PickScratch& scratch) const {
+  if (parts_.flights != nullptr)
+    scratch.coefficients = &parts_.flights->coefficients(scratch.reader, scratch.coefficients);
+  return scratch.coefficients;
+}
+
 // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a
 // share of.
 PickRequest PickCore::bounded(const PickRequest& asked, const Schedule& schedule) const {
@@ -112,12 +118,7 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   result.reason = abi::Reason::kNone;
   result.predicted_ttft_ms = kUnknown;
   result.predicted_itl_ms = kUnknown;
-  Run run{request,
-          topology,
-          tick,
-          scratch,
-          counters,
-          parts_.flights == nullptr ? nullptr : &parts_.flights->coefficients(scratch.reader)};
+  Run run{request, topology, tick, scratch, counters, coefficients_of(scratch)};
   const auto refuse = [&](int status, abi::Counter counter) {
     result.status = status;
     counters.add(counter);
@@ -147,17 +148,22 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   // What is known of the winner, while the candidates are those of its profile.
   PickFacts facts;
   const bool predicts = run.coefficients != nullptr && !request.dry_run;
+  if (predicts) facts = facts_at(run, ranking.order[0]);
+  pick_prefill(run, schedule, predicts ? &facts : nullptr, result);
   if (predicts) {
-    facts = facts_of(*parts_.flights, *run.coefficients, request, parts_.block_tokens,
-                     scratch.candidates, ranking.order[0]);
     result.predicted_ttft_ms = static_cast<float>(facts.predicted.ttft_s * 1000);
     result.predicted_itl_ms = static_cast<float>(facts.predicted.itl_s * 1000);
   }
-  pick_prefill(run, schedule, result);
   if (!request.dry_run) reserve(run, schedule, predicts ? &facts : nullptr, result);
   counters.add(abi::Counter::picks);
   counters.add(abi::Counter::prompt_blocks, request.keys.size());
   counters.add(abi::Counter::match_blocks, result.endpoints[0].match_blocks);
+}
+
+PickFacts PickCore::facts_at(const Run& run, std::size_t at) const {
+  return facts_of(
+      {*parts_.flights, *run.coefficients, parts_.records, parts_.block_tokens, run.tick},
+      run.request, run.candidates(), at);
 }
 
 bool PickCore::saturated(const Run& run, const Schedule& schedule) const {
@@ -266,7 +272,8 @@ void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& r
 
 // A second pick for the same request, over all candidates again. Nobody for it means that the
 // decode endpoint does both.
-void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickResult& result) const {
+void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickFacts* facts,
+                            PickResult& result) const {
   const PickedEndpoint& decode = result.endpoints[0];
   const Profile* profile =
       schedule.prefill(run.request, run.request.prompt_tokens - decode.match_tokens);
@@ -281,6 +288,13 @@ void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickResult
   if (result.prefill.endpoint == decode.endpoint) return;
   result.has_prefill = true;
   result.prefill_profile = profile;
+  if (facts != nullptr) {
+    // The first token comes from there; the way over is not known.
+    const PickFacts first = facts_at(second, ranking.order[0]);
+    facts->predicted.ttft_s = first.predicted.ttft_s;
+    facts->predicted.progress_s = first.predicted.progress_s;
+    facts->load = first.load;
+  }
   // Both have to fit where a result has room for so many.
   result.count = std::min(result.count, static_cast<std::uint32_t>(abi::kResultEndpointsMax) - 1);
   run.counters.add(abi::Counter::picks_split);

@@ -31,6 +31,7 @@ struct PickScratch {
   base::Random random;
   std::uint32_t reader;                // the thread's slot in what is published to workers
   const Schedule* schedule = nullptr;  // in use since the last pick, announced in the core
+  const latency::Coefficients* coefficients = nullptr;  // the same
 };
 
 class PickCore {
@@ -69,6 +70,7 @@ class PickCore {
   struct Run;  // one profile over the candidates of one request
 
   const Schedule& schedule_of(PickScratch& scratch);
+  const latency::Coefficients* coefficients_of(PickScratch& scratch) const;
   PickRequest bounded(const PickRequest& asked, const Schedule& schedule) const;
   bool saturated(const Run& run, const Schedule& schedule) const;
   bool rank(const Run& run, const Profile& profile, Ranking& ranking) const;
@@ -76,7 +78,9 @@ class PickCore {
   void sum_scores(const Run& run, const Profile& profile) const;
   PickedEndpoint picked_at(const Run& run, std::size_t at) const;
   void fill_result(const Run& run, const Ranking& ranking, PickResult& result) const;
-  void pick_prefill(const Run& run, const Schedule& schedule, PickResult& result) const;
+  void pick_prefill(const Run& run, const Schedule& schedule, PickFacts* facts,
+                    PickResult& result) const;
+  PickFacts facts_at(const Run& run, std::size_t at) const;
   void reserve(const Run& run, const Schedule& schedule, const PickFacts* facts,
                PickResult& result) const;
   void stamp(std::span<const std::uint64_t> keys, const PickedEndpoint& picked, std::uint64_t tick,

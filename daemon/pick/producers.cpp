@@ -5,6 +5,7 @@
 
 #include "daemon/endpoints/endpoint_spec.hpp"
 #include "daemon/pick/predictions.hpp"
+#include "daemon/pick/told.hpp"
 
 namespace pickd::pick {
 
@@ -50,16 +51,6 @@ void produce_count(const Inputs& in, Column column, const abi::Word abi::Endpoin
     const bool own = count.generation() == abi::LifeWord{in.candidates.lives()[at]}.generation();
     values[at] = own ? static_cast<float>(count.count()) : 0.0F;
   }
-}
-
-// Whether what was told of this endpoint is too old to be believed: unknown then.
-bool told_is_stale(const abi::EndpointRecord& record, std::uint64_t tick) {
-  const std::uint32_t ticks_max = record.told_ticks_max.load(std::memory_order_relaxed);
-  if (ticks_max == 0) return false;
-  // Acquire; partner: the release of tell_load(). A scrape may be newer than this pick's tick.
-  const std::uint32_t told = record.scrape_tick.load(std::memory_order_acquire);
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(tick) - told) >
-         static_cast<std::int32_t>(ticks_max);
 }
 
 // Our own requests, and on top of them those of others that the engine told of. Where it tells
@@ -163,8 +154,9 @@ void produce_session(const Inputs& in) {
 
 void produce_predicted(const Inputs& in) {
   if (in.sources.flights != nullptr && in.coefficients != nullptr) {
-    return produce_predictions(*in.sources.flights, *in.coefficients, in.request,
-                               in.sources.block_tokens, in.candidates);
+    return produce_predictions({*in.sources.flights, *in.coefficients, in.sources.records,
+                                in.sources.block_tokens, in.tick},
+                               in.request, in.candidates);
   }
   for (const Column column : {Column::kPredictedTtft, Column::kPredictedItl, Column::kCost}) {
     const auto values = in.candidates.column(column);

@@ -31,9 +31,9 @@ class OneAtATime {
     const Coefficients& known = learner_.coefficients(now_s_);
     const EndpointCoefficients& of = known.endpoint(endpoint);
     pick.slowness = of.slowness;
-    const Prediction predicted = predict(known.class_of(of), of, 0, pick.load, prompt, prompt);
-    pick.ttft_s = predicted.ttft_s;
-    pick.itl_s = predicted.itl_s;
+    const Prediction predicted = predict(known.class_of(of.class_id), of, 0, {}, prompt, prompt);
+    pick.ttft_s = static_cast<float>(predicted.ttft_s);
+    pick.itl_s = static_cast<float>(predicted.itl_s);
     learner_.picked(pick);
     now_s_ += prompt * 50e-6 * slowness;
     if (stream) learner_.first_token(1, now_s_);
@@ -51,7 +51,7 @@ class OneAtATime {
 double predicted_ttft(Learner& learner, std::uint32_t endpoint, double prompt, double now_s) {
   const Coefficients& known = learner.coefficients(now_s);
   const EndpointCoefficients& of = known.endpoint(endpoint);
-  return predict(known.class_of(of), of, 0, {}, prompt, prompt).ttft_s;
+  return predict(known.class_of(of.class_id), of, 0, {}, prompt, prompt).ttft_s;
 }
 
 TEST(Learner, LearnsTheRatesOfAnEngine) {
@@ -103,7 +103,7 @@ TEST(Learner, ForgetsAnEndpointWhoseGenerationIsGone) {
   pick.endpoint = 1;
   pick.generation = 9;  // another engine at this id
   learner.picked(pick);
-  EXPECT_DOUBLE_EQ(learner.coefficients(engine.now_s()).endpoint(1).slowness, 1);
+  EXPECT_FLOAT_EQ(learner.coefficients(engine.now_s()).endpoint(1).slowness, 1);
 }
 
 TEST(Learner, RefusesReportsThatCannotBeAndCountsThem) {
@@ -154,12 +154,13 @@ TEST(Learner, NeverPublishesWhatIsNoNumber) {
         pick.prompt_tokens = static_cast<std::uint32_t>(random.next());
         pick.uncached_tokens = static_cast<std::uint32_t>(random.next());
         pick.kv_tokens = static_cast<std::uint32_t>(random.next());
-        pick.load.queued_tokens = uniform(random) * 1e12;
-        pick.load.queued_work = random.next() % 7 == 0 ? std::nan("") : uniform(random) * 1e15;
-        pick.progress_s = uniform(random) * 1e6;
-        pick.slowness = uniform(random) * 8;
-        pick.ttft_s = uniform(random);
-        pick.itl_s = uniform(random);
+        pick.queue.tokens = static_cast<float>(uniform(random) * 1e12);
+        pick.queue.work =
+            random.next() % 7 == 0 ? std::nanf("") : static_cast<float>(uniform(random) * 1e15);
+        pick.progress_s = static_cast<float>(uniform(random) * 1e6);
+        pick.slowness = static_cast<float>(uniform(random) * 8);
+        pick.ttft_s = static_cast<float>(uniform(random));
+        pick.itl_s = static_cast<float>(uniform(random));
         learner.picked(pick);
         break;
       }

@@ -116,9 +116,6 @@ TEST(Simulation, LosesACacheWithARestart) {
 
 TEST(LeastPredictedCost, HasNoHigherMeanTtftThanTheWeightsOnAnyGenerator) {
   for (const GeneratorInfo& generator : generators()) {
-    // Batches of hundreds at once after a pause: the price of work rises too late. See
-    // docs/policies.md.
-    if (generator.name == "rl") continue;
     const Workload of = workload(std::string(generator.name), 240);
     const SimOptions own{.step_noise = .1, .report_noise = .1};
     SimOptions weights = own;

@@ -7,7 +7,9 @@
 #include "daemon/base/clock.hpp"
 #include "daemon/endpoints/endpoint_table.hpp"
 #include "daemon/endpoints/topology_store.hpp"
+#include "daemon/latency/learner.hpp"
 #include "daemon/pick/builtin_profiles.hpp"
+#include "daemon/pick/flights.hpp"
 #include "daemon/pick/pick_core.hpp"
 
 namespace pickd::bench {
@@ -21,6 +23,7 @@ constexpr std::uint32_t kConversations = 256;
 constexpr std::uint32_t kHolders = 3;  // endpoints that hold a conversation, each to another depth
 constexpr std::uint32_t kWarmUpPicks = 200;
 constexpr std::uint32_t kUid = 1000;
+constexpr std::uint32_t kTeachEvery = 1000;
 
 struct FreeWords {
   void operator()(abi::Word* words) const { ::operator delete (words, std::align_val_t{64}); }
@@ -48,8 +51,12 @@ struct ScheduleRig::Parts {
         slots(new abi::Reservation[kSlots]()),
         table({words.get(), kLines, records.get(), ids, &global_horizon, 10}),
         reservations(slots.get(), kSlots, records.get()),
+        flights(ids, kSlots),
+        learner(ids, kSlots),
         endpoints({records.get(), ids, &high_water, 0}, topologies),
-        counters(row) {}
+        counters(row) {
+    reservations.observe(flights);
+  }
 
   std::uint32_t ids;
   std::unique_ptr<abi::Word, FreeWords> words;
@@ -60,6 +67,8 @@ struct ScheduleRig::Parts {
   abi::Word row[abi::kCountersMax]{};
   prefix::PrefixTable table;
   endpoints::Reservations reservations;
+  pick::Flights flights;
+  latency::Learner learner;
   endpoints::TopologyStore topologies;
   endpoints::EndpointTable endpoints;
   state::Counters counters;
@@ -108,9 +117,9 @@ ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
   Parts& parts = *parts_;
   auto schedule = pick::Schedule::make(scheduling);
   if (!schedule) throw std::runtime_error(schedule.error().text);
-  pick::PickCore core(
-      {parts.records.get(), &parts.table, &parts.reservations, kBlockTokens, 1, abi::kKeysMax, 42},
-      std::move(*schedule));
+  pick::PickCore core({parts.records.get(), &parts.table, &parts.reservations, kBlockTokens, 1,
+                       abi::kKeysMax, 42, &parts.flights},
+                      std::move(*schedule));
   pick::PickScratch scratch(11);
   base::Random random(13);
   const endpoints::Topology& topology = parts.topologies.current();
@@ -128,6 +137,12 @@ ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
     request.prompt_tokens = parts.prompt_tokens;
     request.ticket = {7, ++parts.sequence};
     request.uid = kUid;
+    request.now_ns = parts.tick * abi::kTickNs + parts.sequence;
+    // The learner's turn, which a thread of its own has in the daemon.
+    if (turn % kTeachEvery == 0) {
+      parts.flights.teach(parts.learner);
+      parts.flights.publish(parts.learner.coefficients(static_cast<double>(request.now_ns) * 1e-9));
+    }
     const std::uint64_t start_ns = base::monotonic_ns();
     core.pick(request, topology, parts.tick, scratch, parts.counters, result);
     const std::uint64_t picked_ns = base::monotonic_ns();

@@ -2,6 +2,7 @@
 // score in the same order.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "daemon/pick/parameters.hpp"
 
@@ -13,17 +14,30 @@ class LeastPredictedCostScorer final : public Scorer {
  public:
   bool score(const PickContext& context, std::span<float> scores) const override {
     const auto cost = context.candidates.column(Column::kCost);
-    float lowest = std::numeric_limits<float>::infinity();
-    for (const float seconds : cost) {
-      if (seconds >= 0) lowest = std::min(lowest, seconds);
-    }
+    const float lowest = lowest_of(cost);
     if (!std::isfinite(lowest)) return true;  // nothing is predicted: no opinion
     // A cost of nothing at all would make every other score 0.
     constexpr float kCostMin = 1e-6F;
+    const float best = std::max(lowest, kCostMin);
     for (std::size_t at = 0; at < scores.size(); ++at) {
-      if (cost[at] >= 0) scores[at] = std::max(lowest, kCostMin) / std::max(cost[at], kCostMin);
+      const float score = best / std::max(kCostMin, cost[at]);
+      scores[at] = cost[at] >= 0 ? score : kNoScore;
     }
     return true;
+  }
+
+ private:
+  // Infinite when no cost is a number. Four minima, so that none waits for the one before it.
+  static float lowest_of(std::span<const float> costs) {
+    constexpr std::size_t kMinima = 4;
+    float lowest[kMinima];
+    std::fill(std::begin(lowest), std::end(lowest), std::numeric_limits<float>::infinity());
+    for (std::size_t at = 0; at < costs.size(); ++at) {
+      // Written so that NaN is never lower; what is below 0 is no cost.
+      float& least = lowest[at % kMinima];
+      least = costs[at] >= 0 && costs[at] < least ? costs[at] : least;
+    }
+    return *std::min_element(std::begin(lowest), std::end(lowest));
   }
 };
 
