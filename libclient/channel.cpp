@@ -46,35 +46,43 @@ void Channel::abandon() {
 }
 
 int Channel::open(Session& session, const RingSizes& sizes, const Deadline& deadline,
-                  LastError& error, Channel** channel) {
+                  LastError& error, Channel** channel, Connection::When when) {
   Owned<Channel> opened(make_object<Channel>(session));
   const Owned<ControlExchange> exchange = make_exchange();
   if (opened == nullptr || exchange == nullptr) return error.set(-ENOMEM, "out of memory");
   exchange->set_body(
       fb::CreateOpenChannel(exchange->builder(), sizes.submissions_bytes, sizes.completions_bytes));
-  if (const int code = session.connection().request(*exchange, deadline, error); code != 0)
+  if (const int code = session.connection().request(*exchange, deadline, error, when); code != 0)
     return code;
   const auto* reply = exchange->reply_as<fb::ChannelOpened>();
-  if (reply == nullptr || exchange->descriptor_count() != 3) {
+  if (reply == nullptr)
     return error.set(-EPROTO, "the daemon answered the opening of a channel with something else");
+  if (const int code = opened->take(*exchange, *reply, error); code != 0) {
+    session.connection().close_channel(reply->channel());  // it was granted, and would stay there
+    return code;
   }
-  opened->id_ = reply->channel();
-  opened->worker_ = reply->worker();
-  if (opened->worker_ >= session.state().workers()) {
+  *channel = opened.release();
+  return 0;
+}
+
+int Channel::take(ControlExchange& exchange, const fb::ChannelOpened& opened, LastError& error) {
+  if (exchange.descriptor_count() != 3)
+    return error.set(-EPROTO, "the daemon opened a channel and handed over something else");
+  id_ = opened.channel();
+  worker_ = opened.worker();
+  if (worker_ >= session_->state().workers()) {
     return error.set(-EPROTO, "the daemon has %u workers and named number %u",
-                     session.state().workers(), opened->worker_);
+                     session_->state().workers(), worker_);
   }
-  opened->bell_ = exchange->take_descriptor(1);
-  opened->pipe_ = exchange->take_descriptor(2);
+  bell_ = exchange.take_descriptor(1);
+  pipe_ = exchange.take_descriptor(2);
   // The reading end has a file description of its own: the daemon's writing end is not changed by
   // this.
-  if (::fcntl(opened->pipe_.get(), F_SETFL, O_RDONLY | O_NONBLOCK) != 0) {
+  if (::fcntl(pipe_.get(), F_SETFL, O_RDONLY | O_NONBLOCK) != 0) {
     const int code = -errno;
     return error.set(code, "fcntl of a channel's pipe: %s", ::strerror(-code));
   }
-  if (const int code = opened->map(exchange->take_descriptor(0), error); code != 0) return code;
-  *channel = opened.release();
-  return 0;
+  return map(exchange.take_descriptor(0), error);
 }
 
 int Channel::map(Fd segment, LastError& error) {
@@ -138,14 +146,8 @@ int Channel::map(Fd segment, LastError& error) {
   return 0;
 }
 
-void Channel::close(Channel* channel, const Deadline& deadline) {
-  if (!channel->session().connection().dead()) {
-    if (const Owned<ControlExchange> exchange = make_exchange(); exchange != nullptr) {
-      exchange->set_body(fb::CreateCloseChannel(exchange->builder(), channel->id_));
-      LastError unheard;  // the channel goes away here whatever the daemon says
-      static_cast<void>(channel->session().connection().request(*exchange, deadline, unheard));
-    }
-  }
+void Channel::close(Channel* channel) {
+  channel->session().connection().close_channel(channel->id_);
   destroy_object(channel);
 }
 

@@ -29,14 +29,16 @@ class Channel {
  public:
   // Asks the daemon for a channel and maps it. The channel keeps a reference on `session`.
   // Errors: as Connection::request(), -ENOMEM, -EPROTO, -EPROTONOSUPPORT.
+  // kNow: -ETIMEDOUT at once where a control request before it is not answered yet.
   static int open(Session& session, const RingSizes& sizes, const Deadline& deadline,
-                  LastError& error, Channel** channel);
+                  LastError& error, Channel** channel,
+                  Connection::When when = Connection::When::kWait);
   // Unmaps. The daemon is told by close(), by the hang-up of the connection, or by nobody if it
   // closed the channel itself.
   ~Channel();
-  // Asks the daemon to close it and destroys it; what it reserved for unanswered picks is released
-  // there.
-  static void close(Channel* channel, const Deadline& deadline);
+  // Asks the daemon to close it, without waiting for its word, and destroys it. What the daemon has
+  // not taken yet of its picks is dropped there; reports and cancels are heeded.
+  static void close(Channel* channel);
   // In a forked child.
   void abandon();
 
@@ -85,6 +87,7 @@ class Channel {
   template <typename T, typename... Arguments>
   friend T* make_object(Arguments&&...);
   explicit Channel(Session& session);
+  int take(ControlExchange& exchange, const fb::ChannelOpened& opened, LastError& error);
   int map(Fd segment, LastError& error);
   int find(std::uint64_t sequence, CompletionRecord& record);
   int spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,

@@ -24,8 +24,6 @@ namespace {
 constexpr std::uint32_t kChannelsDefault = 64;
 constexpr std::uint32_t kConnectTimeoutMsDefault = 2000;
 constexpr std::uint64_t kAttemptEveryNs = 100'000'000;
-// What a daemon that runs needs to answer a hello; a pick waits for it once an attempt.
-constexpr std::uint32_t kHelloPatienceUs = 1000;
 constexpr const char* kSocketPathDefault = "/run/pickd/pickd.sock";
 
 // Copies a string option into `to`; false when it does not fit.
@@ -218,9 +216,9 @@ int pickd_client::reconnect(Lock& lock, const Deadline& deadline) {
   return -ENOTCONN;
 }
 
-// The same for picks, which have another answer: a step at a time, and each only as far as it goes
-// without waiting. A daemon that does not answer the hello at once is asked by a later pick whether
-// it has; there is one attempt every kAttemptEveryNs.
+// The same for picks, which have another answer, and for who does not wait: a step at a time, and
+// each only as far as it goes without waiting. A daemon that does not answer the hello at once is
+// asked by a later pick whether it has; there is one attempt every kAttemptEveryNs.
 int pickd_client::reconnect_now(Lock& lock) {
   if (reconnecting) return -ENOTCONN;
   const std::uint64_t now_ns = pickd::client::monotonic_ns();
@@ -232,7 +230,7 @@ int pickd_client::reconnect_now(Lock& lock) {
   lock.unlock();
   int code = 0;
   if (attempt == nullptr) {
-    patience_us = kHelloPatienceUs;
+    patience_us = pickd::client::kNoWaitPatienceUs;
     code = Session::begin(identity(), connect_deadline(), pickd::client::Connection::When::kNow,
                           error, &attempt);
   }
@@ -313,9 +311,16 @@ Channel* pickd_client::pop_free() {
 }
 
 int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when_busy) {
+  Lock lock(mutex);
+  const int code = find_channel(lock, deadline, out, when_busy);
+  if (code == -ENOTCONN) changed.wake_one();
+  return code;
+}
+
+int pickd_client::find_channel(Lock& lock, const Deadline& deadline, Channel** out,
+                               WhenBusy when_busy) {
   bool reconnected = false;
   bool more_allowed = true;  // by the daemon
-  Lock lock(mutex);
   for (;;) {
     // Who waits for an answer notices a hang-up then; who does not has to look for it.
     const bool still = when_busy == WhenBusy::kPick && session->stands_still();
@@ -326,11 +331,9 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
     if (dead) {
       if (reconnected) return error.set(-ENOTCONN, "the daemon went away again");
       reconnected = true;
-      if (when_busy == WhenBusy::kPick) {
-        if (const int code = reconnect_now(lock); code != 0) return code;
-        continue;
-      }
-      if (const int code = reconnect(lock, deadline); code != 0) return code;
+      const int code =
+          when_busy == WhenBusy::kWait ? reconnect(lock, deadline) : reconnect_now(lock);
+      if (code != 0) return code;
       continue;
     }
     if (Channel* channel = pop_free(); channel != nullptr) {
@@ -338,27 +341,13 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
       *out = channel;
       return 0;
     }
-    if (channel_count < channels_max && more_allowed) {
-      ++channel_count;
-      Session* opening = session;
-      opening->retain();
-      lock.unlock();
-      Channel* channel = nullptr;
-      const int code = Channel::open(*opening, ring_sizes(), deadline.or_sooner(connect_deadline()),
-                                     error, &channel);
-      opening->drop();
-      if (code == 0) {
-        *out = channel;
-        return 0;
-      }
-      lock.lock();
-      if (code == -ETIMEDOUT) session->timed_out();
-      --channel_count;
-      changed.wake_one();
-      // The daemon's limit: what is open has to do. -ENOTCONN: the connection is marked dead now.
+    if (channel_count < channels_max && (more_allowed || channel_count == 0)) {
+      const int code = open_channel(lock, deadline, out, when_busy);
+      // The daemon's limit, or this process's: what is open has to do. -ENOTCONN: the connection is
+      // marked dead now.
       more_allowed = code != -EMFILE;
-      if (code != -ENOTCONN && (more_allowed || channel_count == 0)) return code;
-      continue;
+      if (code == -ENOTCONN || (code == -EMFILE && channel_count != 0)) continue;
+      return code;
     }
     if (when_busy == WhenBusy::kFail) {
       return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more",
@@ -370,6 +359,32 @@ int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when
                        channel_count);
     }
   }
+}
+
+// One more for the pool, which the caller has at once.
+int pickd_client::open_channel(Lock& lock, const Deadline& deadline, Channel** out,
+                               WhenBusy when_busy) {
+  Session* opening = session;
+  const bool wait = when_busy != WhenBusy::kFail;
+  if (!wait && opening->stands_still())
+    return error.set(-EAGAIN, "all %u channels are in use, and the daemon stands still",
+                     channel_count);
+  const std::uint32_t patience_us = channel_count == 0 ? pickd::client::kFirstChannelPatienceUs
+                                                       : pickd::client::kNoWaitPatienceUs;
+  ++channel_count;
+  opening->retain();
+  lock.unlock();
+  const int code = wait ? Channel::open(*opening, ring_sizes(),
+                                        deadline.or_sooner(connect_deadline()), error, out)
+                        : Channel::open(*opening, ring_sizes(), Deadline::after_us(patience_us),
+                                        error, out, pickd::client::Connection::When::kNow);
+  if (code == -ETIMEDOUT) opening->timed_out();
+  opening->drop();
+  lock.lock();
+  if (code == 0) return 0;
+  --channel_count;
+  changed.wake_one();
+  return code == -ETIMEDOUT && !wait ? -EAGAIN : code;
 }
 
 void pickd_client::release(Channel* channel) {
@@ -384,6 +399,5 @@ void pickd_client::release(Channel* channel) {
   }
   changed.wake_one();
   lock.unlock();
-  // Its answer is not waited for: it is skipped by its number.
-  if (!usable) Channel::close(channel, Deadline::after_us(0));
+  if (!usable) Channel::close(channel);
 }

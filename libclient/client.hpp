@@ -13,6 +13,17 @@
 #include "libclient/session.hpp"
 #include "pickd/pickd.h"
 
+namespace pickd::client {
+
+// What a daemon that runs needs to answer a hello or to open a channel. Calls that do not wait give
+// it that; they do not wait where one before has given up and is not answered yet. Longer for a
+// channel without which there is none: a machine under load takes so long, and each try opens
+// another.
+inline constexpr std::uint32_t kNoWaitPatienceUs = 1000;
+inline constexpr std::uint32_t kFirstChannelPatienceUs = 50'000;
+
+}  // namespace pickd::client
+
 struct pickd_client {
   // ---- set at open, then constant ----
   pickd::client::ForkGuard fork;
@@ -31,7 +42,9 @@ struct pickd_client {
 
   // ---- the pool, under `mutex` ----
   pickd::client::Mutex mutex;
-  pickd::client::Condition changed;  // a channel came back, one was given up, or a reconnect ended
+  // A channel came back, one was given up, or a reconnect ended. Who leaves without a channel wakes
+  // the next: what made it leave is true for the others too, and nobody else may tell them.
+  pickd::client::Condition changed;
   pickd::client::Session* session = nullptr;
   pickd::client::Channel* free_channels = nullptr;
   std::uint32_t channel_count = 0;  // free, in use and being opened
@@ -58,8 +71,8 @@ struct pickd_client {
   int connect(const pickd::client::Deadline& deadline);
   // A free channel of the live session, an opened one, or one that comes back before the deadline.
   // Reconnects once when the daemon is found gone. -ETIMEDOUT, -ENOTCONN, -ENOMEM, -EPROTO.
-  // kFail: -EAGAIN where it would wait for a channel. kPick: for who can answer without the daemon;
-  // connects again only as far as that needs no waiting, else -ENOTCONN.
+  // kFail: -EAGAIN where it would wait for a channel. kPick: for who can answer without the daemon.
+  // Both connect again only as far as that needs no waiting, else -ENOTCONN.
   enum class WhenBusy { kWait, kFail, kPick };
   int acquire(const pickd::client::Deadline& deadline, pickd::client::Channel** channel,
               WhenBusy when_busy = WhenBusy::kWait);
@@ -86,6 +99,10 @@ struct pickd_client {
   void abandon();
 
  private:
+  int find_channel(pickd::client::Lock& lock, const pickd::client::Deadline& deadline,
+                   pickd::client::Channel** channel, WhenBusy when_busy);
+  int open_channel(pickd::client::Lock& lock, const pickd::client::Deadline& deadline,
+                   pickd::client::Channel** channel, WhenBusy when_busy);
   int reconnect(pickd::client::Lock& lock, const pickd::client::Deadline& deadline);
   int reconnect_now(pickd::client::Lock& lock);
   void write_given_up(pickd::client::Channel& channel);

@@ -66,6 +66,7 @@ class ControlExchange {
   const fb::Message* reply_ = nullptr;
   Fd descriptors_[abi::kControlDescriptorsMax];
   std::size_t descriptor_count_ = 0;
+  bool lost_descriptors_ = false;  // the process could not take all that came
   alignas(16) std::uint8_t reply_bytes_[abi::kControlMessageBytesMax];
 };
 

@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include <algorithm>
+
 #include "libclient/memory.hpp"
 #include "libclient/result.hpp"
 
@@ -30,8 +32,6 @@ using pickd::client::Session;
 namespace {
 
 constexpr std::uint64_t kCompletionRingBytesAsked = 4 * 1024 * 1024;  // at most
-// What a daemon that runs needs to open a channel.
-constexpr std::uint32_t kChannelPatienceMs = 50;
 constexpr std::uint32_t kEmptyPollsPerLook = 256;
 
 // What the answer of one pick may take, with the padding that it may force at the wrap.
@@ -47,6 +47,15 @@ std::uint32_t completion_ring_bytes(std::uint32_t depth) {
   const std::uint64_t wanted = least + least / 4 + answer_room(abi::kResultEndpointsMax);
   std::uint64_t bytes = abi::kCompletionRingBytesDefault;
   while (bytes < wanted && bytes < kCompletionRingBytesAsked) bytes *= 2;
+  return static_cast<std::uint32_t>(bytes);
+}
+
+// Room for `depth` records in a row, of prompts of a thousand tokens, though the daemon takes none.
+std::uint32_t submission_ring_bytes(std::uint32_t depth, std::uint32_t pooled_bytes) {
+  const std::uint64_t wanted =
+      std::uint64_t{depth} * 2 * abi::kRingUnitBytes + Channel::kCancelRoom;
+  std::uint64_t bytes = std::max(abi::kSubmissionRingBytesDefault, pooled_bytes);
+  while (bytes < wanted) bytes *= 2;
   return static_cast<std::uint32_t>(bytes);
 }
 
@@ -71,9 +80,8 @@ std::uint64_t deadline_ns(std::int64_t timeout_us) {
 
 pickd_queue::~pickd_queue() {
   if (channel_ == nullptr) return;
-  const Deadline deadline = client->connect_deadline();
-  give_up_all(deadline);
-  Channel::close(channel_, deadline);
+  give_up_all();
+  Channel::close(channel_);
 }
 
 void pickd_queue::abandon() {
@@ -108,17 +116,21 @@ int pickd_queue::ensure_channel(pickd_client::WhenBusy when_busy) {
   if (channel_ != nullptr) return 0;
   Session* session = nullptr;
   const bool now = when_busy == pickd_client::WhenBusy::kPick;
-  const Deadline deadline =
-      now ? Deadline::after_ms(kChannelPatienceMs).or_sooner(client->connect_deadline())
-          : client->connect_deadline();
+  const Deadline deadline = now ? Deadline::after_us(pickd::client::kFirstChannelPatienceUs)
+                                      .or_sooner(client->connect_deadline())
+                                : client->connect_deadline();
   if (const int code =
           now ? client->acquire_session_now(&session) : client->acquire_session(deadline, &session);
       code != 0) {
     return code;
   }
   RingSizes sizes = client->ring_sizes();
+  sizes.submissions_bytes = submission_ring_bytes(depth, sizes.submissions_bytes);
   sizes.completions_bytes = completion_ring_bytes(depth);
-  int code = Channel::open(*session, sizes, deadline, client->error, &channel_);
+  // One that was waited for once and has not come is not waited for with every submission.
+  const auto when =
+      now ? pickd::client::Connection::When::kNow : pickd::client::Connection::When::kWait;
+  int code = Channel::open(*session, sizes, deadline, client->error, &channel_, when);
   if (code == -ETIMEDOUT) session->timed_out();
   session->drop();
   if (code == 0) code = add_to_epoll(epoll_, channel_->pipe_descriptor());
@@ -151,9 +163,10 @@ void pickd_queue::lose_channel() {
   answer_bytes_ = 0;
   armed_ = owes_bell_ = false;
   set_timer(0);
-  // Tells the daemon if it is there, without waiting for its word. Closing the pipe takes it out of
-  // epoll.
-  Channel::close(channel_, Deadline::after_us(0));
+  // By hand: a child that was forked may hold the pipe open, and closing it here would leave its
+  // hang-up in epoll for ever.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_->pipe_descriptor(), nullptr);
+  Channel::close(channel_);
   channel_ = nullptr;
   if (failed_ != 0) kick();
 }
@@ -411,22 +424,18 @@ void pickd_queue::write_cancels() {
 }
 
 // Cancels all that is outstanding, so that nothing stays reserved for answers that nobody will
-// take.
-void pickd_queue::give_up_all(const Deadline& deadline) {
+// take. Without waiting for room: the oldest first, which the daemon may have taken; what it has
+// not taken when it hears of the end it drops.
+void pickd_queue::give_up_all() {
   for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
     if (pending->state != PendingState::kLive) continue;
     pending->state = PendingState::kCancelled;
     ++cancelled_;
   }
-  for (;;) {
-    write_cancels();
-    Pending* unwritten = pending_.oldest();
-    while (unwritten != nullptr &&
-           (unwritten->state != PendingState::kCancelled || unwritten->cancel_position != 0)) {
-      unwritten = unwritten->after;
-    }
-    if (unwritten == nullptr || channel_->session().connection().dead()) return;
-    if (channel_->wait_for_room(sizeof(abi::CancelRecord), 0, deadline) == nullptr) return;
+  write_cancels();
+  for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
+    if (pending->state == PendingState::kCancelled && pending->cancel_position == 0)
+      client->give_up(pending->sequence);
   }
 }
 

@@ -61,7 +61,7 @@ struct pickd_queue {
   std::uint32_t awaited() const { return pending_.count() - cancelled_; }
   void forget(pickd::client::Pending* pending);
   void write_cancels();
-  void give_up_all(const pickd::client::Deadline& deadline);
+  void give_up_all();
   void forget_consumed_cancels();
   void disarm();
   bool arm();

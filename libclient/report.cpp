@@ -99,9 +99,8 @@ int report_to_daemon(pickd_client& client, const ReportRequest& report, std::int
   int code = -ENOTCONN;
   for (int round = 0; round < 2 && code == -ENOTCONN; ++round) {
     Channel* channel = nullptr;
-    code = wait
-               ? client.acquire(deadline, &channel)
-               : client.acquire(client.connect_deadline(), &channel, pickd_client::WhenBusy::kFail);
+    code = client.acquire(deadline, &channel,
+                          wait ? pickd_client::WhenBusy::kWait : pickd_client::WhenBusy::kFail);
     if (code != 0) return code;
     code = wait ? report_and_wait(client, *channel, report, deadline)
                 : hand_over(client, *channel, report);

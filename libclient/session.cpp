@@ -47,9 +47,10 @@ int Session::begin(const Identity& identity, const Deadline& deadline, Connectio
 }
 
 int Session::finish(const Deadline& deadline, LastError& error) {
-  if (const int code = connection_.await(*hello_, deadline, error); code != 0) return code;
+  const int code = connection_.await(*hello_, deadline, error);
+  greeted_ = code == 0 || code == -EMFILE;  // welcome, but no descriptor was left for the segment
+  if (code != 0) return code;
   const Owned<ControlExchange> exchange(hello_.release());
-  greeted_ = true;
 
   const auto* welcome = exchange->reply_as<fb::Welcome>();
   if (welcome == nullptr || exchange->descriptor_count() != 1) {
@@ -61,7 +62,8 @@ int Session::finish(const Deadline& deadline, LastError& error) {
                      unsigned{welcome->layout_major()}, unsigned{welcome->layout_minor()},
                      unsigned{abi::kLayoutMajor}, unsigned{abi::kLayoutMinor});
   }
-  if (const int code = state_.map(exchange->take_descriptor(0), error); code != 0) return code;
+  if (const int failed = state_.map(exchange->take_descriptor(0), error); failed != 0)
+    return failed;
   daemon_epoch_ = state_.daemon_epoch();
   keys_max_ = welcome->keys_max();
   if (keys_max_ < abi::kKeysMin || keys_max_ > keys_wanted_) {

@@ -88,6 +88,7 @@ class Session {
   Session() = default;
   ~Session() {
     if (greeted_) connection_.say_goodbye();
+    connection_.shut();
   }
 
   std::atomic<std::uint32_t> references_{1};

@@ -121,7 +121,10 @@ Packet receive_packet(int socket, std::size_t bytes_max) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  // Told once, of a peer that closed with an answer unread: its last words follow.
+  if (got < 0 && errno == ECONNRESET)
+    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0) {
     packet.again = errno == EAGAIN || errno == EINTR;
     packet.end = !packet.again;

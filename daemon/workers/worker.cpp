@@ -19,10 +19,12 @@ namespace {
 
 constexpr std::uint32_t kRecordsAtOnce = 32;  // of one channel before the next has its turn
 constexpr std::uint32_t kPausesPerClockRead = 16;
-// Of a channel that closes: enough to empty a full ring of the default size, and an end for one
-// that is filled again meanwhile.
-constexpr std::uint32_t kLastTurnsMax =
-    abi::kSubmissionRingBytesDefault / abi::kRingUnitBytes / kRecordsAtOnce + 1;
+
+// Of a channel that closes: enough to empty a full ring, and an end for one that is filled again
+// meanwhile.
+std::uint64_t last_turns_max(const Channel& channel) {
+  return channel.parameters().submissions_bytes / abi::kRingUnitBytes / kRecordsAtOnce + 1;
+}
 
 }  // namespace
 
@@ -112,12 +114,16 @@ void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel) {
 }
 
 // What a client wrote before it closed the channel holds: a report or a cancel may be the last
-// record.
+// record. But not its picks: nobody would report on what they reserve, and the client may have
+// found no room to cancel them.
 void Worker::serve_last(Channel& channel) {
+  last_turn_ = true;
   const endpoints::Topology* topology = &parts_.topologies->acquire(options_.index);
-  for (std::uint32_t turn = 0; turn < kLastTurnsMax && serve(channel, topology); ++turn) {
+  const std::uint64_t turns_max = last_turns_max(channel);
+  for (std::uint64_t turn = 0; turn < turns_max && serve(channel, topology); ++turn) {
     if (!broken_.empty()) break;
   }
+  last_turn_ = false;
   broken_.clear();  // it goes in any case
   parts_.topologies->release(options_.index);
 }
@@ -256,7 +262,9 @@ void Worker::handle(Channel& channel, std::span<const std::byte> record,
   abi::RecordHead head;
   std::memcpy(&head, record.data(), sizeof head);
   switch (head.type) {
-    case abi::RecordType::kPick: return handle_pick(channel, record, topology);
+    case abi::RecordType::kPick:
+      if (last_turn_) return;
+      return handle_pick(channel, record, topology);
     case abi::RecordType::kReport: return handle_report(channel, record, topology);
     case abi::RecordType::kCancel: return handle_cancel(channel, record);
     case abi::RecordType::kPadding: break;

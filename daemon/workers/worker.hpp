@@ -107,6 +107,7 @@ class Worker {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::uint32_t> broken_;
   bool first_answer_ = false;    // of the row that is being served
+  bool last_turn_ = false;       // the channel being served closes: nobody reads its answers
   std::uint64_t coarse_ns_ = 0;  // read once a turn of a channel, for the rates
 
   base::Fd epoll_;

@@ -50,7 +50,8 @@
  *                  without it
  *   -EPROTO        the daemon answered something this library does not understand
  *   -EPROTONOSUPPORT  the daemon speaks another layout: install the same release of both
- *   -EMFILE        the daemon has all the clients or channels that it may have
+ *   -EMFILE        the daemon has all the clients, channels or channel memory that it may have; or
+ *                  this process all the descriptors
  *   -ENOMEM        out of memory
  */
 #ifndef PICKD_PICKD_H
@@ -289,7 +290,8 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  *
  * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
  * unknown flag; endpoints_max over 8; priority out of range; a scheduling profile that there is not), -E2BIG (a string or list over its limit),
- * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
+ * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EMFILE and -ENOMEM (after the daemon was
+ * started again, no channel could be opened), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
  * a free channel. Allocates nothing after the first picks. */
 PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
                          pickd_result *result);
@@ -315,14 +317,20 @@ typedef struct pickd_report_info {
   pickd_slice endpoint;   /* PICKD_REPORT_FALLBACK: name or address out of the result */
 } pickd_report_info;
 
+#ifdef __cplusplus
+#define PICKD_REPORT_KIND_NONE_ pickd_report_kind()
+#else
+#define PICKD_REPORT_KIND_NONE_ ((pickd_report_kind)0)
+#endif
 #define PICKD_REPORT_INIT \
-  { sizeof(pickd_report_info), {0, 0}, (pickd_report_kind)0, PICKD_UNKNOWN, PICKD_UNKNOWN, \
+  { sizeof(pickd_report_info), {0, 0}, PICKD_REPORT_KIND_NONE_, PICKD_UNKNOWN, PICKD_UNKNOWN, \
     PICKD_UNKNOWN, {NULL, 0} }
 
 /* Reports on a ticket. DONE, FAILED and CANCELLED end the request and are applied once.
  *
  * timeout_us 0: hands the report over and returns; what the daemon makes of it is counted there
- * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. A daemon that is killed takes
+ * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. It waits for nothing but, a
+ * millisecond, for another channel or a new connection when it needs one (50 for the first channel). A daemon that is killed takes
  * with it what it was handed and has not applied: that reservation ends with its lease. Otherwise
  * waits for the daemon's word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone),
  * -ENOENT (no such fallback endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be
@@ -340,10 +348,14 @@ PICKD_API int pickd_report(pickd_client *client, const pickd_report_info *report
 typedef struct pickd_queue pickd_queue;
 
 /* Opens a queue with a channel of its own, for event loops: submit, wait on the event fd, poll.
- * `depth`: picks that may be outstanding, 1..4096; 0: 256. Close it before its client.
- * Errors: as pickd_open(). The queue belongs to one thread at a time. */
+ * `depth`: picks that may be outstanding, 1..4096; 0: 256. So many of prompts of up to a thousand tokens may
+ * be submitted in a row though the daemon takes none; of longer ones fewer, the rest as it takes them.
+ * A client has at most 1,024 channels, and one of them is for pickd_pick(): 1,023 queues. Close it
+ * before its client. Errors: as pickd_open(); -EMFILE also when this process has no descriptor left (a
+ * queue takes six), or the daemon no memory for the channel (listen.channels_mib_per_uid_max). The
+ * queue belongs to one thread at a time. */
 PICKD_API int pickd_queue_open(pickd_client *client, uint32_t depth, pickd_queue **queue); /* opens a queue for an event loop */
-PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it; what it awaited is released. NULL is allowed */
+PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it, without waiting for the daemon's word; what it awaited is released. NULL is allowed */
 
 /* Submits a pick and returns at once. While another is outstanding the daemon is not rung again: submit
  * as many as there are, then go on to poll; that is a batch. `user_data` comes back from

@@ -2,6 +2,9 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "libclient/queue.hpp"
 #include "tests/libclient/support.hpp"
@@ -84,6 +87,33 @@ TEST(Fork, LetsTheChildCloseWhatItInherited) {
     return true;
   }));
   EXPECT_FALSE(client->fork.in_child());
+}
+
+TEST(Fork, LetsTheChildCloseThoughAThreadOfTheParentWaitedForAChannel) {
+  Owned<pickd_client> client = unconnected_client();
+  bool waits = false;
+  bool over = false;
+  std::thread waiter([&] {
+    Lock lock(client->mutex);
+    waits = true;
+    while (!over) client->changed.wait(lock, Deadline::never());
+  });
+  // Seen under the mutex: then the thread is inside of wait(), which alone lets go of it.
+  for (bool seen = false; !seen;) {
+    const Lock lock(client->mutex);
+    seen = waits;
+  }
+  EXPECT_TRUE(in_child([&] {
+    ::alarm(60);  // ends a child that hangs
+    pickd_close(client.release());
+    return true;
+  }));
+  {
+    const Lock lock(client->mutex);
+    over = true;
+    client->changed.wake_all();
+  }
+  waiter.join();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/system/queue.hpp"
+#include "tests/system/standstill.hpp"
 
 namespace pickd::systests {
 namespace {
@@ -26,6 +27,29 @@ TEST(SystemQueue, TakesAsManyPicksAsItsDepth) {
     EXPECT_EQ(data, at);
   }
   EXPECT_EQ(queue.poll(result, &data), 0);
+}
+
+TEST(SystemQueue, TakesAsManyPicksAsItsDepthFromADaemonThatTakesNone) {
+  for (const std::uint32_t depth : {1U, 256U, 4096U}) {
+    Daemon daemon;
+    const Client client(daemon);
+    const Queue queue(client, depth);
+    Request request(prompt_of(4000));  // a thousand tokens
+    const std::string model = "llama-3.1-70b-instruct";
+    request.raw.model = {model.data(), model.size()};
+    {
+      const Standstill standstill(daemon);
+      for (std::uint64_t at = 0; at < depth; ++at)
+        ASSERT_EQ(queue.submit(request, at), 0) << at << " of " << depth;
+      EXPECT_EQ(queue.submit(request, depth), -EAGAIN);
+    }
+    const Result result;
+    for (std::uint64_t at = 0; at < depth; ++at) {
+      std::uint64_t data = 0;
+      ASSERT_TRUE(queue.next(result, &data));
+      ASSERT_EQ(data, at);
+    }
+  }
 }
 
 TEST(SystemQueue, MakesItsDescriptorReadableWhenAnswersWait) {
