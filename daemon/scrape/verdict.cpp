@@ -23,6 +23,7 @@ Counter counter_of(Failure failure) {
     case Failure::kEncoded:
     case Failure::kRedirect: return Counter::scrapes_not_taken;
     case Failure::kMalformed: return Counter::scrapes_malformed;
+    case Failure::kNoResources: return Counter::scrapes_no_connection;
     case Failure::kNone:
     case Failure::kStopped: break;
   }
@@ -40,6 +41,10 @@ bool lives(Failure failure) {
 
 Judged judge(const net::http::Outcome& outcome, bool health) {
   if (outcome.ok()) return {};
+  if (outcome.failure == Failure::kNoResources) {
+    return {Verdict::kNotAsked, counter_of(outcome.failure),
+            net::http::failure_name(outcome.failure)};
+  }
   if (outcome.failure != Failure::kNone) {
     const bool alive = !health && lives(outcome.failure);
     return {alive ? Verdict::kAlive : Verdict::kFailed, counter_of(outcome.failure),

@@ -10,9 +10,10 @@
 namespace pickd::scrape {
 
 enum class Verdict : std::uint8_t {
-  kGood,    // 2xx, the whole answer came
-  kAlive,   // an answer that is no metrics page: the engine lives, its load is not known
-  kFailed,  // no answer, or one that says that the engine is ill
+  kGood,      // 2xx, the whole answer came
+  kAlive,     // an answer that is no metrics page: the engine lives, its load is not known
+  kNotAsked,  // for what this machine lacks: says nothing of the engine
+  kFailed,    // no answer, or one that says that the engine is ill
 };
 
 struct Judged {

@@ -113,6 +113,8 @@ TEST(ScrapeVerdict, TellsLifeFromHealth) {
   EXPECT_EQ(verdict(Failure::kBodyTooLarge, 200, true), Verdict::kFailed);
   EXPECT_EQ(verdict(Failure::kTimeout, 200, false), Verdict::kFailed);
   EXPECT_EQ(verdict(Failure::kConnect, 0, false), Verdict::kFailed);
+  EXPECT_EQ(verdict(Failure::kNoResources, 0, false), Verdict::kNotAsked);
+  EXPECT_EQ(verdict(Failure::kNoResources, 0, true), Verdict::kNotAsked);
   EXPECT_EQ(verdict(Failure::kMalformed, 0, false), Verdict::kFailed);
 }
 

@@ -21,6 +21,12 @@ constexpr int kProbes = 4;
 
 std::string words(int code) { return std::strerror(code); }
 
+// Of making a socket and of connecting it: what this machine lacks, whoever is at the other end.
+bool is_local(int code) {
+  return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM ||
+         code == EADDRNOTAVAIL;
+}
+
 void set(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
 }
@@ -54,7 +60,8 @@ void Connection::open(std::vector<Address> addresses, std::shared_ptr<TlsContext
   tls_context_ = std::move(tls);
   host_ = host;
   last_error_ = "no address";
-  if (!try_next()) end_later(Failure::kConnect, last_error_);
+  last_failure_ = Failure::kConnect;
+  if (!try_next()) end_later(last_failure_, last_error_);
 }
 
 bool Connection::try_next() {
@@ -63,7 +70,7 @@ bool Connection::try_next() {
     socket_ = base::Fd(
         ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     if (!socket_.valid()) {
-      last_error_ = words(errno);
+      failed_to_connect(errno);
       continue;
     }
     set(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -74,7 +81,7 @@ bool Connection::try_next() {
     if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) !=
             0 &&
         errno != EINPROGRESS) {
-      last_error_ = words(errno);
+      failed_to_connect(errno);
       socket_.reset();
       continue;
     }
@@ -82,7 +89,7 @@ bool Connection::try_next() {
     auto watched = reactor_->watch(socket_.get(), kWritable,
                                    [this](std::uint32_t readiness) { ready(readiness); });
     if (!watched) {
-      last_error_ = watched.error().text;
+      failed_to_connect(-watched.error().code);
       socket_.reset();
       continue;
     }
@@ -91,6 +98,11 @@ bool Connection::try_next() {
   }
   stage_ = Stage::kClosed;
   return false;
+}
+
+void Connection::failed_to_connect(int code) {
+  last_error_ = words(code);
+  last_failure_ = is_local(code) ? Failure::kNoResources : Failure::kConnect;
 }
 
 void Connection::close() {
@@ -137,10 +149,10 @@ void Connection::connected() {
     if (auto changed = reactor_->change(socket_.get(), kReadable); !changed) error = EIO;
   }
   if (error != 0) {
-    last_error_ = words(error);
+    failed_to_connect(error);
     reactor_->unwatch(socket_.get());
     socket_.reset();
-    if (!try_next()) end(Failure::kConnect, last_error_);
+    if (!try_next()) end(last_failure_, last_error_);
     return;
   }
   if (tls_context_ == nullptr) {

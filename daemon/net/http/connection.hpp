@@ -55,6 +55,7 @@ class Connection {
  private:
   enum class Stage : std::uint8_t { kClosed, kConnecting, kHandshaking, kOpen };
 
+  void failed_to_connect(int code);
   bool try_next();  // false: no address is left to try
   void end_later(Failure failure, std::string text);
   void end(Failure failure, const std::string& text);
@@ -77,8 +78,9 @@ class Connection {
   std::string host_;
   std::shared_ptr<TlsContext> tls_context_;
   std::unique_ptr<TlsStream> tls_;
-  std::string pending_;  // wire bytes that the socket did not take yet
-  std::string last_error_;
+  std::string pending_;     // wire bytes that the socket did not take yet
+  std::string last_error_;  // of the addresses tried
+  Failure last_failure_ = Failure::kConnect;
   Reactor::TimerId later_ = 0;
 };
 

@@ -18,6 +18,7 @@ const char* failure_name(Failure failure) {
     case Failure::kEncoded: return "compressed answer";
     case Failure::kRedirect: return "redirect refused";
     case Failure::kStopped: return "stopped";
+    case Failure::kNoResources: return "no resources here";
   }
   return "unknown";
 }

@@ -24,6 +24,7 @@ enum class Failure : std::uint8_t {
   kEncoded,         // Content-Encoding, though identity was asked for
   kRedirect,        // 3xx: never followed, for a token must not travel to another host
   kStopped,         // the sink wanted no more
+  kNoResources,     // no descriptor, port or memory here: nothing was asked, nobody failed
 };
 // A word or two in lower case, such as "connect refused"; never empty.
 const char* failure_name(Failure failure);

@@ -16,7 +16,8 @@ namespace pickd::net::http::test {
 // An authority and a certificate that it signed; the authority's is written to a file.
 class Certificates {
  public:
-  explicit Certificates(const char* names) {
+  // `valid_s`: from now on; negative: over.
+  explicit Certificates(const char* names, long valid_s = 3600) : valid_s_(valid_s) {
     ca_key_ = ::EVP_EC_gen("P-256");
     key_ = ::EVP_EC_gen("P-256");
     ca_ = make("authority", ca_key_, nullptr, "critical,CA:TRUE", nullptr);
@@ -48,7 +49,7 @@ class Certificates {
     ::X509_set_version(made, 2);
     ::ASN1_INTEGER_set(::X509_get_serialNumber(made), issuer == nullptr ? 1 : 2);
     ::X509_gmtime_adj(::X509_getm_notBefore(made), -3600);
-    ::X509_gmtime_adj(::X509_getm_notAfter(made), 3600);
+    ::X509_gmtime_adj(::X509_getm_notAfter(made), issuer == nullptr ? 3600 : valid_s_);
     ::X509_set_pubkey(made, key);
     ::X509_NAME_add_entry_by_txt(::X509_get_subject_name(made), "CN", MBSTRING_ASC,
                                  reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
@@ -64,6 +65,7 @@ class Certificates {
     ::X509_EXTENSION_free(extension);
   }
 
+  long valid_s_;
   EVP_PKEY* ca_key_ = nullptr;
   EVP_PKEY* key_ = nullptr;
   X509* ca_ = nullptr;

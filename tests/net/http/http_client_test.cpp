@@ -1,4 +1,7 @@
 // The client against real sockets that behave: connections kept, time-outs, names, tokens.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "daemon/net/resolver.hpp"
@@ -112,6 +115,26 @@ TEST_F(HttpClientTest, SaysThatANameNeedsAResolver) {
   EXPECT_EQ(outcome.failure, Failure::kResolve);
   EXPECT_EQ(outcome.text,
             "http://localhost:1/: name not found, must be an address here, not a name");
+}
+
+// Else an engine would count as dead because this process has no descriptor left for it.
+TEST_F(HttpClientTest, TellsWhatThisMachineLacksFromAFailureOfTheOther) {
+  const ScriptServer server([](Peer& peer, int) { peer.read_request(); });
+  make_client("http://127.0.0.1:" + std::to_string(server.port()) + "/");
+  rlimit whole{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &whole), 0);
+  int next = -1;
+  {
+    const base::Fd lowest(::dup(0));
+    next = lowest.get();
+  }
+  const rlimit tight{static_cast<rlim_t>(next), whole.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const Outcome outcome = ask();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &whole), 0);
+  EXPECT_EQ(outcome.failure, Failure::kNoResources) << outcome.text;
+  EXPECT_NE(outcome.text.find("no resources here, Too many open files"), std::string::npos)
+      << outcome.text;
 }
 
 TEST_F(HttpClientTest, TellsARefusedConnection) {

@@ -13,8 +13,8 @@ class Tls : public HttpClientTest {
     ::signal(SIGPIPE, SIG_IGN);  // the server's side writes with write(2)
   }
   Outcome ask_with(const TlsSettings& settings, const char* names, int version_max = TLS1_3_VERSION,
-                   std::size_t times = 1) {
-    const Certificates certificates(names);
+                   std::size_t times = 1, long valid_s = 3600) {
+    const Certificates certificates(names, valid_s);
     const TlsPeer side(certificates, version_max);
     std::mutex mutex;
     const std::string page(300'000, 's');
@@ -52,6 +52,12 @@ TEST_F(Tls, BelievesACertificateOfTheAuthorityForTheAddress) {
 TEST_F(Tls, SpeaksVersion12) {
   const Outcome outcome = ask_with({.ca_file = "own"}, "IP:127.0.0.1", TLS1_2_VERSION, 2);
   EXPECT_TRUE(outcome.ok()) << outcome.text;
+}
+
+TEST_F(Tls, RefusesACertificateWhoseTimeIsOver) {
+  const Outcome outcome = ask_with({.ca_file = "own"}, "IP:127.0.0.1", TLS1_3_VERSION, 1, -60);
+  EXPECT_EQ(outcome.failure, Failure::kTls) << outcome.text;
+  EXPECT_NE(outcome.text.find("expired"), std::string::npos) << outcome.text;
 }
 
 TEST_F(Tls, RefusesVersionsBefore12) {
