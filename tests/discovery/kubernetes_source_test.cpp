@@ -294,6 +294,20 @@ TEST_F(KubernetesSourceTest, PausesBetweenWatchesThatTellSomethingAndEndAtOnce) 
   }
 }
 
+TEST_F(KubernetesSourceTest, MakesFewSetsOfChangesThatDoNotEnd) {
+  const auto began = std::chrono::steady_clock::now();
+  constexpr int kSets = 6;
+  int changes = 0;
+  start();
+  ASSERT_TRUE(eventually([&] {
+    api_.put(kSlices, slice("vllm-1", {endpoint(++changes % 2 == 0 ? "a" : "b", "10.0.0.1")}));
+    return heard_.sets() >= kSets;
+  }));
+  // The first two come at once; a quarter of a second before each of the others.
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(250 * (kSets - 2)));
+  EXPECT_GT(changes, kSets);
+}
+
 TEST_F(KubernetesSourceTest, TakesAListWithoutEndForNone) {
   api_.put(kSlices, slice("vllm-1", {endpoint("a", "10.0.0.1")}));
   start();

@@ -4,11 +4,16 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "daemon/base/clock.hpp"
+
 namespace pickd::discovery::kubernetes {
 
 namespace {
 
 constexpr std::uint64_t kSettleNs = 20'000'000;  // changes within it make one set
+// The same soon after a set: each is work for the whole daemon, and changes may come without end.
+constexpr std::uint64_t kBusyNs = 250'000'000;
+constexpr std::uint64_t kCalmNs = 1'000'000'000;
 // Tried in turn: a cluster has the one or the other.
 constexpr const char* kPoolGroups[] = {"inference.networking.k8s.io/v1",
                                        "inference.networking.x-k8s.io/v1alpha2"};
@@ -143,8 +148,10 @@ void KubernetesSource::pool_changed() {
 
 void KubernetesSource::tell_soon() {
   if (telling_ != 0) return;
-  telling_ = reactor_.after(kSettleNs, [this] {
+  const bool calm = told_ns_ == 0 || base::monotonic_ns() - told_ns_ >= kCalmNs;
+  telling_ = reactor_.after(calm ? kSettleNs : kBusyNs, [this] {
     telling_ = 0;
+    told_ns_ = base::monotonic_ns();
     tell();
   });
 }

@@ -80,6 +80,7 @@ class KubernetesSource final : public Source {
   std::unique_ptr<ListWatch> main_;    // the slices, or the pool
   std::unique_ptr<ListWatch> pod_watch_;
   net::Reactor::TimerId telling_ = 0;
+  std::uint64_t told_ns_ = 0;  // when
   net::Reactor::TimerId switching_ = 0;
 };
 
