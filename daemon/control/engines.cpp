@@ -1,5 +1,7 @@
 #include "daemon/control/engines.hpp"
 
+#include <utility>
+
 #include "daemon/base/log.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/scrape/targets.hpp"
@@ -46,6 +48,7 @@ base::Result<std::unique_ptr<Engines>> Engines::create(const config::Config& con
   } else {
     spdlog::warn("names cannot be looked up, only addresses used: {}", resolver.error().text);
   }
+  engines->said_.resize(abi::kEndpointIdsMax);
   engines->watch_ = std::make_unique<endpoints::EngineWatch>(
       room.endpoint_table(), room.topologies(), room.segment().endpoints(),
       watch_rules(config, room));
@@ -91,10 +94,21 @@ void Engines::turn() {
   watch_->turn(room_->clock().tick());
   for (const endpoints::EngineWatch::Change& change : watch_->take_changes()) {
     const endpoints::TopologyEndpoint* endpoint = room_->topologies().current().find(change.id);
-    if (endpoint == nullptr) continue;
-    spdlog::info("endpoint \"{}\": {}, was {}", endpoint->name, name_of(change.to),
-                 name_of(change.from));
+    if (endpoint != nullptr) say(change, endpoint->name);
   }
+}
+
+void Engines::say(const endpoints::EngineWatch::Change& change, const std::string& name) {
+  Said& said = said_[change.id];
+  if (!said.lines.take(room_->clock().tick())) {
+    ++said.left_out;
+    return;
+  }
+  const std::uint32_t left_out = std::exchange(said.left_out, 0);
+  const std::string more =
+      left_out == 0 ? "" : "; " + std::to_string(left_out) + " changes before were not told";
+  spdlog::info("endpoint \"{}\": {}, was {}{}", name, name_of(change.to), name_of(change.from),
+               more);
 }
 
 void Engines::scrape_sent(std::uint16_t id) { watch_->scrape_sent(id); }

@@ -7,7 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "daemon/base/allowance.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
 #include "daemon/control/engine_room.hpp"
@@ -38,6 +41,7 @@ class Engines final : scrape::ScrapeListener {
   void follow();
   void turn();
   void turn_later();
+  void say(const endpoints::EngineWatch::Change& change, const std::string& name);
 
   void scrape_sent(std::uint16_t id) override;
   endpoints::LoadNotes scrape_ok(std::uint16_t id, const endpoints::EngineFacts& facts,
@@ -47,12 +51,21 @@ class Engines final : scrape::ScrapeListener {
   std::uint64_t probe_tick(std::uint16_t id, std::uint64_t last_tick,
                            std::uint32_t interval_ticks) override;
 
+  // An endpoint that comes and goes all the time is worth a line now and then.
+  static constexpr std::uint32_t kLinesAtOnce = 6;
+  static constexpr std::uint64_t kLinePauseTicks = 200;  // 10 s
+  struct Said {
+    base::Allowance lines{kLinesAtOnce, kLinePauseTicks};
+    std::uint32_t left_out = 0;
+  };
+
   net::Reactor* reactor_;
   EngineRoom* room_;
   endpoints::EndpointNotes* notes_;
   std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<endpoints::EngineWatch> watch_;
   std::unique_ptr<scrape::Scraper> scraper_;  // none: nobody is scraped
+  std::vector<Said> said_;                    // by id
   net::Reactor::TimerId follow_timer_ = 0;
   net::Reactor::TimerId turn_timer_ = 0;
 };

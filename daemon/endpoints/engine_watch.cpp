@@ -9,6 +9,8 @@ namespace {
 using abi::EndpointState;
 
 constexpr std::size_t kChangesMax = 4096;
+constexpr std::uint32_t kRestartsMax = 5;          // within
+constexpr std::uint64_t kRestartsTicks = 20 * 60;  // a minute
 
 EndpointState state_of(const abi::EndpointRecord& record) {
   // Partner: note_failure() of the workers, which may have made it suspect.
@@ -25,6 +27,7 @@ EngineWatch::EngineWatch(EndpointTable& table, TopologyStore& store, abi::Endpoi
                          const WatchRules& rules)
     : table_(&table), store_(&store), records_(records), rules_(rules) {
   watched_.resize(abi::kEndpointIdsMax);
+  restarts_.resize(abi::kEndpointIdsMax);
 }
 
 EngineWatch::Watched& EngineWatch::watched(std::uint16_t id) {
@@ -57,6 +60,13 @@ LoadNotes EngineWatch::scrape_ok(std::uint16_t id, const EngineFacts& facts, std
   Watched* one = &watched(id);
   LoadNotes notes = tell_load(records_[id], one->memory, facts, one->own_before, capacity_told,
                               tick, rules_.load);
+  if (notes.restarted && restarts_too_often(id, tick)) {
+    one->memory = {};
+    records_[id].engine_start_ms.store(0, std::memory_order_relaxed);
+    notes = tell_load(records_[id], one->memory, facts, one->own_before, capacity_told, tick,
+                      rules_.load);
+    notes.unsteady = true;
+  }
   if (notes.restarted) {
     // Its cache is empty, and what we had in flight there is lost.
     const std::string name = endpoint->name;
@@ -69,6 +79,17 @@ LoadNotes EngineWatch::scrape_ok(std::uint16_t id, const EngineFacts& facts, std
   one->health.answered(tick);
   settle(id, *one, tick);
   return notes;
+}
+
+bool EngineWatch::restarts_too_often(std::uint16_t id, std::uint64_t tick) {
+  Restarts& restarts = restarts_[id];
+  if (tick - restarts.since_tick >= kRestartsTicks) restarts = {tick, 0};
+  if (restarts.count < kRestartsMax) {
+    ++restarts.count;
+    return false;
+  }
+  restarts.since_tick = tick;
+  return true;
 }
 
 void EngineWatch::scrape_unreadable(std::uint16_t id, std::uint64_t tick) {

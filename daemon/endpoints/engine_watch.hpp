@@ -32,8 +32,9 @@ class EngineWatch {
 
   // A scrape of this endpoint goes out.
   void scrape_sent(std::uint16_t id);
-  // It was answered by a page that could be read. A restarted engine begins a new generation here.
-  // The notes are for counters and the log.
+  // It was answered by a page that could be read. A restarted engine begins a new generation here;
+  // one that restarts again and again, as several behind one address seem to, does not, until it
+  // has been steady for a minute. The notes are for counters and the log.
   LoadNotes scrape_ok(std::uint16_t id, const EngineFacts& facts, std::uint64_t tick);
   // It was answered, but not by metrics (404, refused page): the engine lives, its load ages.
   void scrape_unreadable(std::uint16_t id, std::uint64_t tick);
@@ -66,6 +67,11 @@ class EngineWatch {
     Health health;
     LoadMemory memory;
   };
+  struct Restarts {
+    std::uint64_t since_tick = 0;
+    std::uint32_t count = 0;
+  };
+  bool restarts_too_often(std::uint16_t id, std::uint64_t tick);
   Watched& watched(std::uint16_t id);
   // Puts the state that its health gives into the record. True: it changed since the last time.
   bool settle(std::uint16_t id, Watched& watched, std::uint64_t tick);
@@ -75,6 +81,7 @@ class EngineWatch {
   abi::EndpointRecord* records_;
   WatchRules rules_;
   std::vector<std::unique_ptr<Watched>> watched_;  // by id
+  std::vector<Restarts> restarts_;                 // by id
   std::vector<Change> changes_;
 };
 

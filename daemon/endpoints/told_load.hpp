@@ -48,6 +48,7 @@ struct LoadMemory {
 // What was noticed when facts were told, for counters, the log and status.
 struct LoadNotes {
   bool restarted = false;  // nothing was stored: begin a new generation, then tell again
+  bool unsteady = false;   // it would restart too often: several engines behind one address?
   bool frozen = false;     // the load is distrusted: stored as our own counts say it
   bool block_odd = false;  // block size outside 8..1024: the capacity is the configured one
   std::uint32_t foreign = abi::kUnknown32;  // requests there that are not ours

@@ -96,6 +96,14 @@ void PageScrape::tell(const PageMember& member, const endpoints::EngineFacts& fa
                       std::string_view engine) {
   const endpoints::LoadNotes notes =
       context_->listener->scrape_ok(member.id, facts, engine, context_->tick_now());
+  if (notes.unsteady != unsteady_ && (notes.unsteady || notes.restarted)) {
+    unsteady_ = notes.unsteady;
+    if (unsteady_)
+      spdlog::warn(
+          "endpoint \"{}\": another start of its engine with nearly every page; are there several "
+          "engines behind its address? Taken for one until it has been steady for a minute",
+          member.name);
+  }
   if (!notes.restarted) return;
   context_->counters.add(abi::Counter::engines_restarted);
   spdlog::info("endpoint \"{}\": its engine restarted; what was known of it is forgotten",
@@ -110,7 +118,7 @@ void PageScrape::end(Verdict verdict, const std::string& reason, const std::stri
       context_->counters.add(abi::Counter::scrapes_dropped);
     } else if (verdict == Verdict::kAlive) {
       context_->listener->scrape_unreadable(member.id, reason, tick);
-    } else {
+    } else if (verdict == Verdict::kFailed) {
       context_->listener->scrape_failed(member.id, reason, tick);
     }
   }

@@ -52,6 +52,7 @@ class PageScrape {
   std::string said_;            // the reason that was logged last; empty: good
   std::uint64_t said_ns_ = 0;   // when
   std::uint64_t failures_ = 0;  // since it was logged as good
+  bool unsteady_ = false;       // and said so
 };
 
 }  // namespace pickd::scrape

@@ -114,6 +114,26 @@ TEST_F(Watching, ARestartWithinASecondIsNoticedWhenAScrapeWasMissed) {
   EXPECT_GT(life("a").generation(), before);
 }
 
+// Two engines behind the address of a load balancer answer in turn.
+TEST_F(Watching, SeveralEnginesBehindOneAddressAreNotARestartWithEveryPage) {
+  ok("a");
+  const std::uint32_t before = life("a").generation();
+  bool unsteady = false;
+  for (int page = 0; page < 100; ++page) {
+    tick_ += 20;
+    unsteady = ok("a", page % 2 == 0 ? 1.7e9 + 300 : 1.7e9, 10).unsteady;
+    EXPECT_EQ(record("a").waiting.load(), 1U) << "its load is told all the same";
+  }
+  EXPECT_TRUE(unsteady);
+  EXPECT_LE(life("a").generation(), before + 5);
+  const std::uint32_t after = life("a").generation();
+  ok("a", 1.7e9 + 300);
+  tick_ += 20 * 61;
+  EXPECT_FALSE(ok("a", 1.7e9 + 300).unsteady);
+  EXPECT_TRUE(ok("a", 1.7e9 + 900).restarted) << "steady for a minute, it is believed again";
+  EXPECT_EQ(life("a").generation(), after + 1);
+}
+
 TEST_F(Watching, ARestartThatANewDaemonFindsIsNoticedToo) {
   ok("a");
   const std::uint32_t before = life("a").generation();
