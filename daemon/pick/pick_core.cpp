@@ -331,6 +331,7 @@ void PickCore::stamp(std::span<const std::uint64_t> keys, const PickedEndpoint& 
   counters.add(abi::Counter::stamped_blocks, outcome.inserted + outcome.touched);
   counters.add(abi::Counter::replaced_words, outcome.replaced);
   counters.add(abi::Counter::hot_markers, outcome.hot_markers);
+  counters.add(abi::Counter::blocks_left_out, outcome.left_out);
 }
 
 void PickCore::remember(const PickRequest& request, const PickResult& result, std::uint64_t tick,

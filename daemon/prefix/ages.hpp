@@ -133,6 +133,22 @@ class Ages {
   }
   EndpointAges& make(std::uint32_t endpoint, bool confirmed, std::int64_t now);
 
+  // How many words may come to life before the horizons move again. Stampers stop there: between two
+  // moves nobody else holds the load down. Relaxed, both: with W stampers at once it is overdrawn by
+  // at most W - 1 prompts. Without horizons there is no end.
+  std::int64_t room() const {
+    return room_end_.load(std::memory_order_relaxed) -
+           static_cast<std::int64_t>(came_.load(std::memory_order_relaxed));
+  }
+  void take_room(std::uint32_t words) { came_.fetch_add(words, std::memory_order_relaxed); }
+  // Maintenance thread: `room` words from where came() stood when it began to count.
+  std::int64_t came() const {
+    return static_cast<std::int64_t>(came_.load(std::memory_order_relaxed));
+  }
+  void set_room(std::int64_t came, std::int64_t room) {
+    room_end_.store(came + room, std::memory_order_relaxed);
+  }
+
   // First line that the running pass of the sweep has not left behind. Relaxed: an error of a few
   // lines is an error of a few counts, until the next pass.
   std::uint64_t swept_lines() const { return swept_lines_.load(std::memory_order_relaxed); }
@@ -153,6 +169,8 @@ class Ages {
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<EndpointAges>> owned_;
   alignas(abi::kLinePairBytes) std::atomic<std::uint64_t> swept_lines_{0};
+  std::atomic<std::int64_t> room_end_{std::int64_t{1} << 62};
+  alignas(abi::kLinePairBytes) std::atomic<std::uint64_t> came_{0};  // words, ever
 };
 
 }  // namespace pickd::prefix

@@ -16,6 +16,7 @@ constexpr std::int64_t kWidestBucketTicks = 1LL << ((kAgeLevels - 1) * kAgeLevel
 // The growth that a load cut leaves room for: of all words at most, and how slowly it is unlearned.
 constexpr double kGrowthMax = 0.05;
 constexpr double kGrowthKept = 0.95;
+constexpr double kRoomBound = 0.2;  // of all words: less room than this is counted, not estimated
 
 // A marker outlasts a short TTL: a confirmed word may have come since the sweep last passed.
 constexpr std::int64_t kMarkerTicksMin = 4096;
@@ -91,10 +92,12 @@ void Horizons::advance_to(std::int64_t now_tick, std::uint64_t ttl_ticks, std::u
   if (ids_end == 0 || ids_end > parts_.endpoint_ids) ids_end = parts_.endpoint_ids;
 
   const double words = static_cast<double>(parts_.lines * abi::kWordsPerLine);
+  const std::int64_t came = ages_.came();
   double total = 0;
   for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) total += look_at(endpoint);
-  // What came between two calls of late will come again before the next one: leave room for it.
-  if (total + growth_ > kLoadMax * words) {
+  // What came between two calls of late will come again before the next one: leave room for it. The
+  // sum is a bound; where it is so high that stampers might be told of too little room, count.
+  if (total + growth_ > (kLoadMax - kRoomBound) * words) {
     total = 0;  // it is at most so much; see how much it is
     for (std::uint32_t endpoint = 0; endpoint < ids_end; ++endpoint) total += count(endpoint);
   }
@@ -106,6 +109,7 @@ void Horizons::advance_to(std::int64_t now_tick, std::uint64_t ttl_ticks, std::u
   // even for a reader in between or a process that dies here.
   for (std::uint32_t endpoint = 1; endpoint < ids_end; ++endpoint) raise(endpoint);
   raise(abi::kMarkerEndpoint);
+  ages_.set_room(came, static_cast<std::int64_t>(kLoadEnd * words - live_total_));
 }
 
 // Live words of an endpoint, or an upper bound of them where nothing hangs on it: counting takes a

@@ -26,6 +26,8 @@ inline constexpr std::uint32_t kRestampGridTicks = 1U << 14;
 // Shares of all words: from where the global cut-off acts, and to where it cuts.
 inline constexpr double kLoadMax = 0.75;
 inline constexpr double kLoadCut = 0.74;
+// Beyond this share nothing is stamped that is not there, until the next move of the horizons.
+inline constexpr double kLoadEnd = 0.76;
 
 // Which rule set a horizon.
 enum class HorizonRule : std::uint8_t {

@@ -37,12 +37,14 @@ struct StampOutcome {
   std::uint32_t touched = 0;      // words that were there (a dead one of this endpoint included)
   std::uint32_t replaced = 0;     // of the inserted: those that took a live word's place
   std::uint32_t hot_markers = 0;  // blocks that became hot
+  std::uint32_t left_out = 0;     // keys at the end of the chain for which the load left no room
 
   StampOutcome& operator+=(const StampOutcome& other) {
     inserted += other.inserted;
     touched += other.touched;
     replaced += other.replaced;
     hot_markers += other.hot_markers;
+    left_out += other.left_out;
     return *this;
   }
 };
@@ -83,7 +85,9 @@ class PrefixTable {
   // Stamps every key for one endpoint. A word that is there is touched, forward only; else a free
   // or dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a
   // live confirmed word an assumed one; a confirmed tier always takes over. Nothing happens for an
-  // id out of range and for a stamp older than the endpoint's horizon.
+  // id out of range and for a stamp older than the endpoint's horizon. Where so much came since the
+  // horizons last moved that the load is at kLoadEnd, the rest of the chain is left out: what is
+  // held stays closed under "parent of".
   StampOutcome stamp(std::span<const std::uint64_t> keys, std::uint32_t endpoint,
                      std::uint32_t stamp, abi::Tier tier, std::uint32_t now_stamp);
 

@@ -21,8 +21,11 @@ constexpr std::uint32_t kAttemptsMax = 64;
 class Stamper {
  public:
   Stamper(const TableParts& parts, Ages* ages, std::uint32_t endpoint, std::uint32_t stamp,
-          abi::Tier tier, std::uint32_t now)
+          abi::Tier tier, std::uint32_t now, std::uint32_t horizon)
       : parts_(parts),
+        ages_(ages),
+        room_(ages == nullptr ? kRoomMax : ages->room()),
+        horizon_(horizon),
         endpoint_(endpoint),
         stamp_(stamp & abi::kStampMask),
         tier_(tier),
@@ -64,15 +67,26 @@ class Stamper {
       if (at + kAhead < keys.size()) fetch(at + kAhead);
       in_group_ = false;
       stamp_key(keys[at], places[at % kPlaces]);
+      if (full_) {
+        outcome_.left_out = static_cast<std::uint32_t>(keys.size() - at);
+        break;
+      }
       if (in_group_) fetch_groups(at + 1, std::min(at + 1 + kAhead, keys.size()));
     }
     run_.finish(stamp_);
     marker_run_.finish(marker_stamp_);
+    if (ages_ != nullptr && came() != 0) ages_->take_room(came());
     return outcome_;
   }
 
  private:
   static constexpr std::uint32_t kNone = kWordsPerPlace;
+  static constexpr std::int64_t kRoomMax = std::int64_t{1} << 62;
+
+  // Words that this call brought to life.
+  PICKD_INLINE std::uint32_t came() const {
+    return outcome_.inserted - outcome_.replaced + outcome_.hot_markers + revived_;
+  }
 
   PICKD_INLINE WordRef line(std::uint64_t index) const {
     return parts_.words + index * abi::kWordsPerLine;
@@ -162,11 +176,17 @@ class Stamper {
         tier_ == abi::Tier::kAssumed && old.tier() != abi::Tier::kAssumed && lives(old);
     const abi::Tier tier = keep_tier ? old.tier() : tier_;
     const std::uint32_t stamp = abi::newer_stamp(old.stamp(), stamp_, now_);
+    const bool dead = abi::stamp_is_forgotten(old.stamp(), horizon_, now_);
+    if (dead && came() >= room_) {
+      full_ = true;
+      return true;
+    }
     const abi::PrefixWord next = abi::PrefixWord::make(old.tag(), tier, endpoint_, stamp);
     if (next.bits != old.bits) {
       PICKD_STEP("touch: before");
       if (!exchange(place, own.at, old, next)) return false;
       PICKD_STEP("touch: after");
+      revived_ += dead;
       count_touch(old, tier, stamp, line_of(place, own.at));
     }
     ++outcome_.touched;
@@ -216,6 +236,10 @@ class Stamper {
   }
 
   PICKD_INLINE bool insert(const abi::KeyPlace& place, std::uint32_t empty) {
+    if (came() >= room_) {
+      full_ = true;
+      return true;
+    }
     const auto next = abi::PrefixWord::make(place.tag, tier_, endpoint_, stamp_);
     if (empty != 0) {
       const std::uint32_t at = emptier(empty);
@@ -321,6 +345,11 @@ class Stamper {
   }
 
   const TableParts& parts_;
+  Ages* ages_;
+  std::int64_t room_;      // words that may come to life
+  std::uint32_t horizon_;  // of the endpoint's words of this kind
+  std::uint32_t revived_ = 0;
+  bool full_ = false;  // no room: the rest of the chain is left out
   std::uint32_t endpoint_;
   std::uint32_t stamp_;
   abi::Tier tier_;
@@ -367,7 +396,7 @@ StampOutcome PrefixTable::stamp(std::span<const std::uint64_t> keys, std::uint32
   const abi::Word& life = tier == abi::Tier::kAssumed ? record.life : record.confirmed_life;
   const abi::LifeWord seen{life.load(std::memory_order_acquire)};
   if (abi::stamp_is_forgotten(stamp, seen.horizon(), now_stamp)) return {};
-  Stamper stamper(parts_, ages_, endpoint, stamp, tier, now_stamp);
+  Stamper stamper(parts_, ages_, endpoint, stamp, tier, now_stamp, seen.horizon());
   return stamper.run(keys);
 }
 

@@ -164,6 +164,32 @@ TEST(Horizons, HoldTheLoadBelow76PercentOfTheTable) {
   EXPECT_EQ(t.horizons.rule(1), HorizonRule::kGlobal);
 }
 
+// Nobody but the stampers themselves holds the load down between two moves of the horizons.
+TEST(Horizons, HoldTheLoadBelow76PercentWithinATickToo) {
+  constexpr std::uint64_t kLines = 1 << 13;
+  constexpr double kWords = kLines * abi::kWordsPerLine;
+  TestTable t({.lines = kLines, .endpoint_ids = 20, .tick = 500});
+  base::Random random(5);
+  double highest = 0;
+  std::uint64_t left_out = 0;
+  std::uint64_t made = 0;
+  for (int tick = 0; tick < 200; ++tick) {
+    // A trickle, and now and then up to the whole table in one tick.
+    const double share = tick % 40 == 39 ? 1.0 : tick % 10 == 9 ? 0.05 : 0.005;
+    for (double words = 0; words < share * kWords; words += 64) {
+      left_out += t.stamp(chain(++made, 64), 1 + random.below(19)).left_out;
+    }
+    highest = std::max(highest, t.true_load());
+    t.advance_to(t.now + 1);
+    t.sweep.slice(t.now, t.sweep.lines_per_tick());
+  }
+  std::printf("  highest load %.4f, %llu blocks left out\n", highest,
+              static_cast<unsigned long long>(left_out));
+  EXPECT_LE(highest, 0.76 + 64 / kWords);
+  EXPECT_GT(highest, 0.70) << "the table is used";
+  EXPECT_GT(left_out, 0U);
+}
+
 TEST(Horizons, HoldTheLoadWithConfirmedWordsToo) {
   TestTable t({.lines = 1 << 13, .endpoint_ids = 5, .tick = 500, .ttl_ticks = 3000});
   Workload workload(9);

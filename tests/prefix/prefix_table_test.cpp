@@ -185,6 +185,7 @@ TEST(PrefixTable, IgnoresAnEndpointIdThatDoesNotExist) {
 
 TEST(PrefixTable, ReplacesTheOldestWhenBothLinesAreFullAndCountsIt) {
   TestTable t({.lines = 2, .hot_holders = 0});
+  t.lift_load_limit();
   Keys keys;
   for (std::uint64_t i = 0; i < 16; ++i) {
     const Keys key{mixed(i)};
@@ -201,6 +202,7 @@ TEST(PrefixTable, ReplacesTheOldestWhenBothLinesAreFullAndCountsIt) {
 
 TEST(PrefixTable, TakesDeadWordsBeforeItReplacesLiveOnes) {
   TestTable t({.lines = 2, .hot_holders = 0});
+  t.lift_load_limit();
   for (std::uint64_t i = 0; i < 16; ++i) t.stamp(Keys{mixed(i)}, i < 4 ? 5 : 3);
   t.reset(5);
   t.now += 1;

@@ -74,6 +74,9 @@ class TestTable {
     }
   }
 
+  // For tests of lines that are full; until the next advance().
+  void lift_load_limit() { ages.set_room(ages.came(), std::int64_t{1} << 40); }
+
   void advance() { horizons.advance(now, options_.ttl_ticks); }
   void advance_to(std::uint64_t tick) {
     now = tick;
