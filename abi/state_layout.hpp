@@ -40,7 +40,7 @@ struct StateHeader {
   std::uint32_t clock_mode;  // ClockMode
   std::uint64_t tick_base_ns;
   std::uint64_t tick_ns;
-  std::uint64_t instance_id;  // random, drawn when the file is made
+  std::uint64_t instance_id;  // a digest of what is fixed, the random secret among it
   KeyAlgorithm key_algorithms[kKeyAlgorithmsMax];
   std::uint8_t hash_secret[kHashSecretBytes];
   std::uint32_t hot_holders;        // live holders in the home lines from which a block is hot

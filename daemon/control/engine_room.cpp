@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/base/log.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/discovery/ranks.hpp"
 #include "daemon/endpoints/configured_spec.hpp"
@@ -104,7 +105,12 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
       room->segment_->counters(state::kMaintenanceRow), *room->clock_,
       std::max<std::uint64_t>(1, config.reservations.lease_ms / kTickMs)});
   if (room->segment_->warm()) {
-    room->endpoint_table_->restore(room->clock_->tick());
+    std::vector<std::string> damaged;
+    room->endpoint_table_->restore(room->clock_->tick(), &damaged);
+    for (const std::string& name : damaged) {
+      spdlog::warn(
+          "store: what {} held is forgotten: its horizon is damaged, it lies in the future", name);
+    }
     room->reservations_->recover(header.endpoint_ids);
   }
   if (auto added = room->add_endpoints(config); !added) return added.error();

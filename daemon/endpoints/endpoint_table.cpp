@@ -322,7 +322,25 @@ void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {
   if (parts_.routing.version != nullptr) write_routing(parts_.routing, store_->current());
 }
 
-std::size_t EndpointTable::restore(std::uint64_t tick) {
+namespace {
+
+// Whether `stamp` is ahead of the clock by more than a floor may be. No horizon is as old as what
+// counts as future: the longest TTL and the longest time away together are shorter.
+bool in_the_future(std::uint32_t stamp, std::uint64_t tick) {
+  const std::uint32_t ahead = (stamp - static_cast<std::uint32_t>(tick)) & abi::kStampMask;
+  return ahead > abi::kClockSlackTicks && ahead <= abi::kAheadTicks;
+}
+
+bool lies_in_the_future(const abi::EndpointRecord& record, std::uint64_t tick) {
+  const abi::LifeWord life{record.life.load(std::memory_order_relaxed)};
+  const abi::LifeWord confirmed{record.confirmed_life.load(std::memory_order_relaxed)};
+  return in_the_future(life.horizon(), tick) || in_the_future(life.floor(), tick) ||
+         in_the_future(confirmed.horizon(), tick) || in_the_future(confirmed.floor(), tick);
+}
+
+}  // namespace
+
+std::size_t EndpointTable::restore(std::uint64_t tick, std::vector<std::string>* damaged) {
   std::vector<TopologyEndpoint> entries;
   IdSet kept;
   std::unordered_set<std::string> names;
@@ -338,6 +356,14 @@ std::size_t EndpointTable::restore(std::uint64_t tick) {
     if (!there || !holds_text(record.name, entry.name) ||
         !holds_text(record.address, entry.address) || !names.insert(entry.name).second) {
       continue;
+    }
+    if (lies_in_the_future(record, tick)) {
+      if (damaged != nullptr) damaged->push_back(entry.name);
+      // A floor of the future must not be what the next one is made from.
+      const abi::LifeWord life{record.life.load(std::memory_order_relaxed)};
+      const auto now = static_cast<std::uint32_t>(tick) & abi::kStampMask;
+      record.life.store(abi::LifeWord::make(life.generation(), now, now).bits);
+      begin_generation(entry.id, tick, static_cast<abi::EndpointState>(state));
     }
     entry.generation = abi::LifeWord{record.life.load(std::memory_order_relaxed)}.generation();
     entry.text_version = record.text_version.load(std::memory_order_relaxed);

@@ -52,9 +52,10 @@ class EndpointTable {
 
   // After a warm start: takes back the endpoints that the daemon before wrote into the routing
   // snapshot, with their ids and generations, so that what is known of them goes on. A record that
-  // does not fit the snapshot is retired. Returns how many were taken back. Before anything else is
-  // called.
-  std::size_t restore(std::uint64_t tick);
+  // does not fit the snapshot is retired. One whose horizon or floor lies in the future is damaged:
+  // it begins anew, for otherwise nothing of it would be seen until then; its name goes to
+  // `damaged`. Returns how many were taken back. Before anything else is called.
+  std::size_t restore(std::uint64_t tick, std::vector<std::string>* damaged = nullptr);
 
   std::size_t count() const { return store_->current().endpoints().size(); }
   std::size_t count_ready() const;

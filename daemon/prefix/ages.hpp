@@ -133,9 +133,9 @@ class Ages {
   }
   EndpointAges& make(std::uint32_t endpoint, bool confirmed, std::int64_t now);
 
-  // How many words may come to life before the horizons move again. Stampers stop there: between two
-  // moves nobody else holds the load down. Relaxed, both: with W stampers at once it is overdrawn by
-  // at most W - 1 prompts. Without horizons there is no end.
+  // How many words may come to life before the horizons move again. Stampers stop there: between
+  // two moves nobody else holds the load down. Relaxed, both: with W stampers at once it is
+  // overdrawn by at most W - 1 prompts. Without horizons there is no end.
   std::int64_t room() const {
     return room_end_.load(std::memory_order_relaxed) -
            static_cast<std::int64_t>(came_.load(std::memory_order_relaxed));

@@ -51,6 +51,7 @@ const char* horizon_rule_name(HorizonRule rule) {
     case HorizonRule::kTtl: return "ttl";
     case HorizonRule::kCapacity: return "capacity";
     case HorizonRule::kGlobal: return "load";
+    case HorizonRule::kKept: return "before the restart";
   }
   return "none";
 }
@@ -232,8 +233,9 @@ void Horizons::raise(std::uint32_t endpoint) {
     const abi::LifeWord old{word.load(std::memory_order_acquire)};
     if (old.bits == 0) continue;  // never used
     std::uint32_t horizon = abi::newer_stamp(old.horizon(), old.floor(), now);
-    HorizonRule rule =
-        horizon == old.horizon() && horizon != old.floor() ? entry.rule : HorizonRule::kFloor;
+    HorizonRule rule = HorizonRule::kFloor;
+    if (horizon == old.horizon() && horizon != old.floor())
+      rule = entry.rule == HorizonRule::kNone ? HorizonRule::kKept : entry.rule;
     const auto consider = [&](std::int64_t tick, HorizonRule by) {
       // A cut of long ago says nothing any more, and its stamp would be taken for one of the
       // future.

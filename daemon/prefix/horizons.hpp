@@ -35,7 +35,8 @@ enum class HorizonRule : std::uint8_t {
   kFloor = 1,
   kTtl = 2,
   kCapacity = 3,
-  kGlobal = 4
+  kGlobal = 4,
+  kKept = 5,  // as a daemon before this one left it
 };
 const char* horizon_rule_name(HorizonRule rule);
 

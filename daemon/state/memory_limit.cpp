@@ -47,6 +47,13 @@ std::optional<std::uint64_t> lowest_up(const std::string& root, std::string path
   }
 }
 
+std::string own_cgroups() {
+  std::ifstream file("/proc/self/cgroup");
+  std::ostringstream self;
+  self << file.rdbuf();
+  return self.str();
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> memory_limit_bytes(const std::string& root, const std::string& self) {
@@ -63,10 +70,23 @@ std::optional<std::uint64_t> memory_limit_bytes(const std::string& root, const s
 }
 
 std::optional<std::uint64_t> memory_limit_bytes() {
-  std::ifstream file("/proc/self/cgroup");
-  std::ostringstream self;
-  self << file.rdbuf();
-  return memory_limit_bytes("/sys/fs/cgroup", self.str());
+  return memory_limit_bytes("/sys/fs/cgroup", own_cgroups());
+}
+
+std::optional<std::uint64_t> memory_used_bytes(const std::string& root, const std::string& self) {
+  const auto path = cgroup_path(self, "");
+  if (!path) return std::nullopt;
+  std::ifstream file(root + *path + "/memory.stat");
+  std::optional<std::uint64_t> used;
+  std::string key;
+  for (std::uint64_t bytes = 0; file >> key >> bytes;) {
+    if (key == "anon" || key == "shmem") used = used.value_or(0) + bytes;
+  }
+  return used;
+}
+
+std::optional<std::uint64_t> memory_used_bytes() {
+  return memory_used_bytes("/sys/fs/cgroup", own_cgroups());
 }
 
 std::uint64_t default_state_bytes(std::uint64_t wanted, std::optional<std::uint64_t> limit) {

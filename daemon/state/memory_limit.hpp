@@ -14,6 +14,11 @@ namespace pickd::state {
 std::optional<std::uint64_t> memory_limit_bytes(const std::string& root, const std::string& self);
 std::optional<std::uint64_t> memory_limit_bytes();
 
+// What the cgroup of `self` uses and cannot give back: memory of programs and files on tmpfs, not
+// the page cache. Nothing where it is not said (version 1).
+std::optional<std::uint64_t> memory_used_bytes(const std::string& root, const std::string& self);
+std::optional<std::uint64_t> memory_used_bytes();
+
 // The size of a state file nobody asked for: `wanted`, or an eighth of the limit when that is less.
 std::uint64_t default_state_bytes(std::uint64_t wanted, std::optional<std::uint64_t> limit);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "abi/key.hpp"
 #include "daemon/base/clock.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/base/step.hpp"
@@ -58,6 +59,15 @@ base::Fd open_for_reuse(const std::string& path, std::uint64_t bytes, std::strin
   }
   if (!why->empty()) fd.reset();
   return fd;
+}
+
+std::uint64_t instance_of(const abi::StateHeader& header) {
+  const std::uint64_t fixed[] = {header.tick_base_ns,      header.tick_ns,      header.block_tokens,
+                                 header.prefix_offset,     header.prefix_lines, header.endpoint_ids,
+                                 header.reservation_slots, header.hot_holders};
+  const std::uint64_t seed = ::XXH3_64bits(header.segment.boot_id, sizeof header.segment.boot_id);
+  return ::XXH3_64bits_withSeed(fixed, sizeof fixed, seed) ^
+         ::XXH3_64bits_withSeed(header.hash_secret, sizeof header.hash_secret, seed);
 }
 
 std::string why_not_reusable(const abi::StateHeader& header, const StateParameters& parameters,
@@ -110,9 +120,13 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
            header.prefix_offset == layout.prefix_offset &&
            header.prefix_lines == layout.prefix_lines,
        "its parts lie elsewhere"},
+      {header.global_horizon.load(std::memory_order_relaxed) <=
+           (now_ns - header.tick_base_ns) / abi::kTickNs + abi::kClockSlackTicks,
+       "its horizon lies in the future"},
       {header.superseded.load(std::memory_order_relaxed) == 0, "it was replaced"},
       {header.endpoint_high_water.load(std::memory_order_relaxed) - 1 < layout.endpoint_ids,
        "its endpoint table is damaged"},
+      {header.instance_id == instance_of(header), "what was fixed when it was made is damaged"},
   };
   for (const Check& check : checks) {
     if (!check.fits) return check.why;

@@ -18,6 +18,10 @@ base::Fd open_for_reuse(const std::string& path, std::uint64_t bytes, std::strin
 std::string why_not_reusable(const abi::StateHeader& header, const StateParameters& parameters,
                              const StateLayout& layout);
 
+// What instance_id is: a digest of what is fixed when the file is made, the secret among it, so
+// that damage there is noticed. As random as the secret.
+std::uint64_t instance_of(const abi::StateHeader& header);
+
 // Makes the file ours: a new epoch and what the configuration may change without moving anything.
 void take_over(abi::StateHeader& header, const StateParameters& parameters);
 

@@ -35,7 +35,18 @@ StateParameters with_pages_of(const std::string& path, StateParameters parameter
 }
 
 base::Result<void> check_room(const std::string& path, std::uint64_t bytes) {
-  if (const auto limit = memory_limit_bytes(); limit && bytes > *limit / 2) {
+  const auto limit = memory_limit_bytes();
+  if (const auto used = memory_used_bytes(); limit && used && bytes + *used > *limit) {
+    return base::Error{
+        -ENOMEM, "state.size_mib: " + std::to_string(bytes >> 20) +
+                     " MiB do not fit: the memory cgroup allows " + std::to_string(*limit >> 20) +
+                     " MiB, and " + std::to_string(*used >> 20) +
+                     " MiB of that are in use (a state file that is to be replaced "
+                     "is there until the new one is full); lower it, raise the limit "
+                     "or remove " +
+                     path};
+  }
+  if (limit && bytes > *limit / 2) {
     return base::Error{-ENOMEM, "state.size_mib: " + std::to_string(bytes >> 20) +
                                     " MiB is more than half of what the memory cgroup allows (" +
                                     std::to_string(*limit >> 20) +
@@ -78,7 +89,6 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
   // The base lies two ticks back, so that a tick, and with it a stamp, is never 0 at the start.
   header.tick_base_ns = base::boot_ns() - 2 * abi::kTickNs;
   header.tick_ns = abi::kTickNs;
-  header.instance_id = base::random_u64();
   const std::uint32_t block_bytes = parameters.block_tokens * abi::kBytesPerToken;
   header.key_algorithms[0] = {1, abi::KeyKind::kText, 1, 0, block_bytes};
   header.key_algorithms[1] = {2, abi::KeyKind::kTokens, 1, 0, block_bytes};
@@ -96,6 +106,7 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
   header.routing_bytes = layout.routing_bytes;
   header.prefix_offset = layout.prefix_offset;
   header.prefix_lines = layout.prefix_lines;
+  header.instance_id = instance_of(header);
   header.ttl_ticks = parameters.ttl_ticks;
   header.blocks_min = parameters.blocks_min;
   header.blocks_max = parameters.blocks_max;

@@ -74,6 +74,33 @@ TEST(Restore, BringsEndpointsBackWithTheirIdsAndGenerations) {
   EXPECT_EQ(second.store.current().candidates("m2")->size(), 2U) << "z serves any model";
 }
 
+TEST(Restore, BeginsAnEndpointAnewWhoseHorizonOrFloorLiesInTheFuture) {
+  for (const std::uint64_t flipped : {std::uint64_t{1} << 16, std::uint64_t{1} << (20 + 16)}) {
+    for (const bool confirmed : {false, true}) {
+      Memory memory;
+      {
+        Life first(memory);
+        ASSERT_TRUE(first.table.add(spec("a"), "file", kTick).ok());
+        ASSERT_TRUE(first.table.add(spec("b", "10.0.0.2:8000"), "file", kTick).ok());
+      }
+      abi::EndpointRecord& record = memory.records[1];
+      abi::Word& word = confirmed ? record.confirmed_life : record.life;
+      word.store(word.load() ^ flipped);
+      const std::uint64_t other = memory.records[2].life.load();
+      Life second(memory);
+      std::vector<std::string> damaged;
+      EXPECT_EQ(second.table.restore(kTick + 5, &damaged), 2U);
+      EXPECT_EQ(damaged, std::vector<std::string>{"a"});
+      for (const abi::Word* now : {&record.life, &record.confirmed_life}) {
+        EXPECT_EQ(abi::LifeWord{now->load()}.horizon(), kTick + 6) << flipped << confirmed;
+      }
+      EXPECT_EQ(second.store.current().find_name("a")->generation,
+                abi::LifeWord{record.life.load()}.generation());
+      EXPECT_EQ(memory.records[2].life.load(), other);
+    }
+  }
+}
+
 TEST(Restore, KeepsAnEndpointDraining) {
   Memory memory;
   {

@@ -67,6 +67,13 @@ TEST_F(MemoryLimit, OfAMixedSystemComesFromTheHierarchyThatHasOne) {
   EXPECT_EQ(limit("4:memory:/one\n0::/unified\n"), 40 * kMib);
 }
 
+TEST_F(MemoryLimit, CountsAsUsedWhatCannotBeGivenBack) {
+  write("one/memory.stat", "anon 1000\nfile 900000\nkernel 7\nshmem 234\nfile_mapped 5");
+  EXPECT_EQ(memory_used_bytes(directory_, "0::/one\n"), 1234U);
+  EXPECT_EQ(memory_used_bytes(directory_, "0::/two\n"), std::nullopt);
+  EXPECT_EQ(memory_used_bytes(directory_, "4:memory:/one\n"), std::nullopt);
+}
+
 TEST_F(MemoryLimit, LowersTheDefaultSizeToAnEighthOfIt) {
   EXPECT_EQ(default_state_bytes(256 * kMib, std::nullopt), 256 * kMib);
   EXPECT_EQ(default_state_bytes(256 * kMib, 4096 * kMib), 256 * kMib);
