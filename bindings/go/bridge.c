@@ -92,6 +92,7 @@ static int look(pickdgo_queue* queue, int64_t look_ns) {
   do {
     const int code = pickd_queue_poll(queue->queue, queue->result, &queue->own.user_data);
     if (code < 0) return 0;  // pickdgo_poll() will find it too
+    queue->unarmed = code == 1;
     if (code == 1) {
       flatten(queue->result, &queue->own);
       return 1;
@@ -137,7 +138,7 @@ int pickdgo_submit(uintptr_t handle, const void* text, size_t text_size, const u
   request.flags = from->flags;
   request.queue_timeout_us = from->timeout_us;
   int code = pickd_queue_submit(queue->queue, &request, user_data, &queue->ticket);
-  return code != 0 || look_ns == 0 ? code : look(queue, look_ns);
+  return code != 0 || (look_ns == 0 && !queue->unarmed) ? code : look(queue, look_ns);
 }
 
 int pickdgo_poll(uintptr_t handle, uint32_t spins) {

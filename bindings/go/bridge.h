@@ -89,6 +89,7 @@ typedef struct pickdgo_queue {
   pickd_result* result;
   pickdgo_request request; /* filled before pickdgo_submit() */
   pickd_ticket ticket;     /* of the last pickdgo_submit() */
+  int32_t unarmed;         /* the last look found an answer, so nothing will signal the next one */
   int32_t wanted;          /* another thread waits for this queue: stop looking; atomic */
   pickdgo_answer own;      /* of the last pickdgo_submit(), when it returned 1 */
   pickdgo_answer answers[PICKDGO_BATCH];
@@ -99,7 +100,8 @@ void pickdgo_close(pickdgo_queue* queue);
 
 /* Submits queue->request with one segment of text or with token ids; either may be absent. The
  * handle is a number for the same reason as above. Then looks for an answer for at most `look_ns`:
- * for a pick that is alone in the queue. Returns 1 when it came: it is in queue->own; else 0. */
+ * for a pick that is alone in the queue. Returns 1 when it came: it is in queue->own; else 0. May
+ * look once, and return 1, when it was not asked to, but for such a pick only. */
 int pickdgo_submit(uintptr_t queue, const void* text, size_t text_size, const uint32_t* token_ids,
                    size_t token_count, uint64_t user_data, int64_t look_ns);
 

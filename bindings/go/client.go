@@ -192,7 +192,11 @@ func (c *Client) blocking(ctx context.Context, op string, call func(timeout C.in
 	if c.closed {
 		return ErrClosed
 	}
-	code := call(C.int64_t(microsecondsUntil(ctx, noDeadlineMicro)))
+	timeout := int64(noDeadlineMicro)
+	if until, ok := ctx.Deadline(); ok {
+		timeout = microsecondsLeft(until)
+	}
+	code := call(C.int64_t(timeout))
 	if code >= 0 {
 		return nil
 	}

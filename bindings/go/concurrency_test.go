@@ -234,6 +234,36 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+// Picks that are alone look for their answers, others wait: each way into the other must leave somebody who is
+// woken.
+func TestFewGoroutinesNeverWaitForEver(t *testing.T) {
+	daemon := startDaemon(t)
+	inEveryMode(t, func(t *testing.T, options pickd.Options) {
+		client := open(t, daemon, options)
+		ctx := soon(t)
+		for goroutines := 1; goroutines <= 6; goroutines++ {
+			var wait sync.WaitGroup
+			for at := range goroutines {
+				wait.Add(1)
+				go func() {
+					defer wait.Done()
+					for range 300 {
+						pick, err := client.Pick(ctx, pickd.Request{Model: "m", Text: []string{prompt(at, 64)}})
+						if err == nil {
+							err = client.Report(ctx, pickd.Report{Ticket: pick.Ticket, Kind: pickd.Done})
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}()
+			}
+			wait.Wait()
+		}
+	})
+}
+
 func TestLongPromptsThatDoNotFitTheRingTogetherAllGetAnAnswer(t *testing.T) {
 	const picks = 200 // of 4 KiB of keys each: 800 KiB through a ring of 128
 	daemon := startDaemon(t)

@@ -60,8 +60,8 @@ type Report struct {
 	Endpoint     string // of Fallback: name or address out of the pick
 }
 
-// Report hands a report over and returns: it waits only while the ring is full. What the daemon makes of
-// it is counted there. Reports on one ticket arrive in the order of the calls.
+// Report hands a report over and returns; what the daemon makes of it is counted there. One that finds the
+// ring full goes into it as soon as there is room. Reports on one ticket arrive in the order of the calls.
 //
 // Reports on degraded picks succeed while the daemon is away; on others they fail with
 // [ErrNotConnected], and may be repeated when it is back.
@@ -90,25 +90,70 @@ func (c *Client) ReportAndWait(ctx context.Context, report Report) error {
 	})
 }
 
-// report is one short call; -EAGAIN when the ring is full.
+// reportsMax is how many reports may wait for room in a queue's ring before their callers wait too.
+const reportsMax = 4096
+
+// report is one short call; -EAGAIN when neither the ring nor the list of those who wait has room.
 func (q *queue) report(report *Report) C.int {
 	q.lock()
-	defer q.mutex.Unlock()
+	defer q.unlock()
 	if q.closed {
 		return codeClosed
 	}
+	if len(q.reports) == 0 {
+		if code := q.handOver(report); code != -C.int(syscall.EAGAIN) {
+			return code
+		}
+	}
+	if len(q.reports) >= reportsMax {
+		return -C.int(syscall.EAGAIN)
+	}
+	q.reports = append(q.reports, *report)
+	return 0
+}
+
+// handOver puts a report into the ring; under mutex.
+func (q *queue) handOver(report *Report) C.int {
 	return C.pickdgo_report(q.address, C.uint64_t(report.Ticket.Client),
 		C.uint64_t(report.Ticket.Sequence), C.uint32_t(report.Kind), report.PromptTokens.raw(),
 		report.CachedTokens.raw(), report.OutputTokens.raw(),
 		unsafe.Pointer(unsafe.StringData(report.Endpoint)), C.size_t(len(report.Endpoint)))
 }
 
-// microsecondsUntil a context's deadline, for the library: at least one, `otherwise` where there is none.
-func microsecondsUntil(ctx context.Context, otherwise int64) int64 {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return otherwise
+// whenThereIsRoom tries again and again while the ring is full. One caller at a time: the others wait in order.
+func (q *queue) whenThereIsRoom(ctx context.Context, try func() C.int) (C.int, error) {
+	const shortest, longest = 50 * time.Microsecond, 2 * time.Millisecond
+	select {
+	case q.gate <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-q.client.closing:
+		return 0, ErrClosed
 	}
-	left := time.Until(deadline).Microseconds()
-	return min(max(left, 1), math.MaxInt64/16)
+	defer func() { <-q.gate }()
+	timer := time.NewTimer(shortest)
+	defer timer.Stop()
+	// Without answers to come nothing tells of room: a ring may be full of reports.
+	for pause := shortest; ; pause = min(2*pause, longest) {
+		if code := try(); code != -C.int(syscall.EAGAIN) {
+			return code, nil
+		}
+		timer.Reset(pause)
+		select {
+		case <-q.progress:
+		case <-timer.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-q.client.closing:
+			return 0, ErrClosed
+		}
+	}
+}
+
+// microsecondsLeft until a deadline, for the library: at least one; 0 where there is none.
+func microsecondsLeft(until time.Time) int64 {
+	if until.IsZero() {
+		return 0
+	}
+	return min(max(time.Until(until).Microseconds(), 1), math.MaxInt64/16)
 }

@@ -10,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// submitLocked fills the request in C memory and submits it; under mutex. Long text is not copied: one
+// submit fills the request in C memory and submits it; under mutex. Long text is not copied: one
 // segment is an argument of the call, several are pinned for its time. Returns 1 when the answer is there too.
-func (q *queue) submitLocked(request *Request, timeoutMicro int64, slot uint32, look time.Duration) C.int {
+func (q *queue) submit(request *Request, timeoutMicro int64, slot uint32, look time.Duration) C.int {
 	s := &q.scratch
 	s.reset(sizeOf(request))
 	to := &q.memory.request

@@ -143,3 +143,8 @@ func errorType(status int) string {
 	}
 	return "BadRequestError"
 }
+
+// Answers are what a request with this body gets when it is picked: for measurements of what the pick adds.
+func Answers(pick *pickd.Pick, piece []byte) []*extprocv3.ProcessingResponse {
+	return []*response{requestHeaders(routed(pick, 0)), requestBody(streamed(piece, true), nil)}
+}
