@@ -50,7 +50,9 @@ void PromptReader::anthropic_system(const Json& system) {
 int PromptReader::anthropic_message(const Json& message) {
   Json content;
   if (!is_object(message)) return -EINVAL;
-  writer_.begin(string_in(message, "role"));
+  const std::string_view role = string_in(message, "role");
+  is_open_ended_ = role == "assistant";
+  writer_.begin(role);
   if (!find(message, "content", content)) return 0;
   if (!is_array(content)) {
     writer_.content(content);

@@ -157,6 +157,7 @@ int Body::read_prompts(const Fields& fields) {
   const int code = reader.read(api_, fields);
   media_count_ = writer.media_count() + static_cast<std::uint32_t>(extras_.extras.size());
   tokens_beyond_ = reader.tokens_beyond();
+  if (reader.is_open_ended()) flags_ |= PICKD_BODY_OPEN_END;
   return code;
 }
 

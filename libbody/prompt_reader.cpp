@@ -19,6 +19,7 @@ bool is_number(const Json& json) { return json.is_number(); }
 
 int PromptReader::read(pickd_body_api api, const Fields& fields) {
   tokens_beyond_ = 0;
+  is_open_ended_ = false;
   in_assistant_ = false;
   int code = -EINVAL;
   switch (api) {

@@ -32,6 +32,8 @@ class PromptReader {
 
   // Tokens of prompts beyond kPromptsMax.
   std::uint64_t tokens_beyond() const { return tokens_beyond_; }
+  // The last message is the assistant's: the answer goes on with it.
+  bool is_open_ended() const { return is_open_ended_; }
 
  private:
   // prompt_reader.cpp: what several APIs share.
@@ -67,6 +69,7 @@ class PromptReader {
   MessageWriter& writer_;
   TokenExtras& extras_;
   std::uint64_t tokens_beyond_ = 0;
+  bool is_open_ended_ = false;
   bool in_assistant_ = false;  // of responses: items of one turn stand one behind the other
 };
 

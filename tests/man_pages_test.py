@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every public function has a man page made from pickd.h, and no page has an error.
+"""Every public function has a man page made from its header, and no page has an error.
 
 Usage: man_pages_test.py SOURCE_DIR BINARY_DIR
 Makes section 3 anew, so it needs no build; pages of programs are looked at where they were built.
@@ -35,10 +35,10 @@ def check_page(path):
 def compile_examples(source):
     """Complaints of the compiler about the examples, as plain C11."""
     compiler = shutil.which("cc")
-    if compiler:
+    for examples in ("examples.c", "body_examples.c") if compiler else ():
         done = subprocess.run([compiler, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                                "-I" + os.path.join(source, "include"),
-                               os.path.join(source, "packaging/man/examples.c")],
+                               os.path.join(source, "packaging/man", examples)],
                               capture_output=True, text=True, check=False)
         yield from done.stderr.splitlines()
 
@@ -59,13 +59,16 @@ def lint(path):
 def main():
     source, binary = sys.argv[1], sys.argv[2]
     mistakes = list(compile_examples(source))
-    with open(os.path.join(source, "abi/libpickd.map"), encoding="utf-8") as text:
-        public = set(re.findall(r"^\s*(pickd_\w+);", text.read(), re.M))
+    public = set()
+    for library in ("libpickd", "libpickd-body"):
+        with open(os.path.join(source, f"abi/{library}.map"), encoding="utf-8") as text:
+            public |= set(re.findall(r"^\s*(pickd_\w+);", text.read(), re.M))
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([sys.executable, os.path.join(source, "packaging/man/make_pages.py"), "functions",
-                        os.path.join(source, "include/pickd/pickd.h"), directory], check=True)
+        for header in ("pickd.h", "body.h"):
+            subprocess.run([sys.executable, os.path.join(source, "packaging/man/make_pages.py"), "functions",
+                            os.path.join(source, "include/pickd", header), directory], check=True)
         pages = {os.path.basename(path)[:-2]: path for path in glob.glob(directory + "/*.3")}
-        if set(pages) != public | {"pickd"}:
+        if set(pages) != public | {"pickd", "pickd-body"}:
             mistakes.append(f"a page without a function, or the other way: {set(pages) ^ public}")
         for name in sorted(public & set(pages)):
             mistakes += check_page(pages[name])

@@ -306,8 +306,8 @@ PICKD_API int pickd_answer_report(const pickd_answer *answer, pickd_report_info 
  * next turn: the assistant's reasoning, text and tool calls. pickd_body_request() then gives
  * prompts of which the next turn's prompt is a continuation. The answer must have been begun with
  * PICKD_ANSWER_KEEP_TEXT, and be read to its end. Only a body with one prompt of text and n = 1 has
- * a next turn. What the body handed out before stays good until the next pickd_body_begin(); the
- * answer may be used again at once.
+ * a next turn. Ask pickd_body_request() again afterwards: what the body handed out before is not
+ * good any more. The answer may be used again at once.
  * Errors: -EINVAL (before pickd_body_end() or pickd_answer_end(); text not kept), -ENODATA (the
  * body has no such prompt, or the answer no text; nothing was appended), -EEXIST (an answer was
  * appended before), -E2BIG (the text is over text_bytes_max), -ENOMEM. One thread at a time. */

@@ -1,4 +1,4 @@
-"""Reads include/pickd/pickd.h: its opening comment, its sections, functions and structs.
+"""Reads a public header, include/pickd/pickd.h or body.h: its opening comment, its sections, functions and structs.
 
 The header is the manual; this knows its layout (comment above declarations, sections ruled with dashes)
 and fails where a declaration has no comment, so that no page can be empty.
@@ -25,6 +25,7 @@ class Header:
     errors: list  # (name, text)
     functions: list
     structs: dict  # name -> source text
+    library: str  # "pickd", "pickd-body"
 
 
 def strip_comment(text):
@@ -49,7 +50,7 @@ def indented_list(text, indent):
 
 
 def read_opening(comment):
-    title = re.search(r"^(libpickd: .*)$", comment, re.M).group(1)
+    title = re.search(r"^(libpickd(?:-\w+)?: .*)$", comment, re.M).group(1)
     example = re.search(r"\n\n((?: {2,}.*\n)+)\n", comment).group(1)
     rules, errors = (re.search(rf"{heading}\n\n(.*?)(?:\n\n|\Z)", comment, re.S).group(1)
                      for heading in (r"What holds for every function here", r"Error values and what[^\n]*"))
@@ -71,7 +72,7 @@ def read_functions(source):
             declaration = " ".join(match["declaration"].split())
             name = re.search(r"\b(pickd_\w+)\s*\(", declaration).group(1)
             if not comment:
-                raise ValueError(f"pickd.h: {name} has no comment above it")
+                raise ValueError(f"{name} has no comment above it")
             aside = strip_comment(match["aside"].strip()).strip() if match["aside"] else ""
             group.append(name)
             functions.append(Function(name, declaration, comment, aside, section, group))
@@ -99,5 +100,7 @@ def read_header(path):
         source = text.read()
     opening = strip_comment(source[: source.index("*/") + 2])
     title, example, rules, errors = read_opening(opening)
-    body = source[source.index("#define PICKD_API\n#endif"):]
-    return Header(title, example, rules, errors, read_functions(body), read_structs(body))
+    start = source.find("#define PICKD_API\n#endif")  # where it is defined; a header that includes that one has none
+    body = source[start if start >= 0 else source.index("#ifdef __cplusplus\nextern"):]
+    library = title.split(":")[0].removeprefix("lib")
+    return Header(title, example, rules, errors, read_functions(body), read_structs(body), library)

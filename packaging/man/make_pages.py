@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the man pages: section 3 from include/pickd/pickd.h, pages of programs from their --help.
+"""Makes the man pages: section 3 from the public headers, pages of programs from their --help.
 
-Usage: make_pages.py functions HEADER OUTPUT_DIR         pickd.3 and a page a public function
+Usage: make_pages.py functions HEADER OUTPUT_DIR         pickd.3 or pickd-body.3, and a page a public function
        make_pages.py program NAME SECTION PROGRAM OUTPUT_FILE
 """
 import os
@@ -12,6 +12,10 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from header import read_examples, read_header  # noqa: E402
+
+# Of each library: its header, the file of its examples, what puts its errors into words.
+LIBRARIES = {"pickd": ("pickd.h", "examples.c", "pickd_strerror"),
+             "pickd-body": ("body.h", "body_examples.c", "pickd_body_strerror")}
 
 
 def escape(text):
@@ -71,7 +75,7 @@ def named_errors(comment, by_name):
     return list(dict.fromkeys(names))
 
 
-def return_value(function, errors):
+def return_value(function, errors, words):
     returned = re.findall(r"Returns?\b[^.]*\.", function.comment.replace("\n", " "))
     if returned:
         return " ".join(returned)
@@ -79,7 +83,7 @@ def return_value(function, errors):
     if kind == "void":
         return "None."
     if kind == "int" and errors:
-        return "0 on success, else a negative errno value; pickd_strerror(3) puts it into words."
+        return f"0 on success, else a negative errno value; {words}(3) puts it into words."
     if function.aside:
         return function.aside[0].upper() + function.aside[1:] + "."
     return first_sentence(function.comment)[0].upper() + first_sentence(function.comment)[1:] + "."
@@ -106,11 +110,12 @@ def function_page(header, function, version, examples):
     words = dict(header.errors)
     page = top(function.name, 3, version)
     page += f".SH NAME\n{function.name} \\- {escape(function.aside or first_sentence(function.comment))}\n"
-    page += ".SH SYNOPSIS\n.nf\n.B #include <pickd/pickd.h>\n.PP\n"
-    page += f".B {escape(function.declaration)};\n.fi\n.PP\nLink with \\fI\\-lpickd\\fP.\n"
+    file, _, strerror = LIBRARIES[header.library]
+    page += f".SH SYNOPSIS\n.nf\n.B #include <pickd/{file}>\n.PP\n"
+    page += f".B {escape(function.declaration)};\n.fi\n.PP\nLink with \\fI\\-l{escape(header.library)}\\fP.\n"
     page += ".SH DESCRIPTION\n" + paragraphs(function.comment)
     errors = named_errors(function.comment, by_name)
-    page += ".SH RETURN VALUE\n" + escape(return_value(function, errors)) + "\n"
+    page += ".SH RETURN VALUE\n" + escape(return_value(function, errors, strerror)) + "\n"
     if errors:
         page += ".SH ERRORS\n"
         for name in errors:
@@ -122,16 +127,17 @@ def function_page(header, function, version, examples):
     page += ".SH THREADS\n" + escape(thread_rule(function)) + "\n"
     example = shortest_example(function, [dedent(header.example), *examples])
     if example is None:
-        raise ValueError(f"packaging/man/examples.c does not show {function.name}")
+        raise ValueError(f"packaging/man/{LIBRARIES[header.library][1]} does not show {function.name}")
     page += ".SH EXAMPLE\n" + literal(example)
     others = [name for name in function.group if name != function.name][:8]
-    return page + see_also([("pickd", 3)] + [(name, 3) for name in others] + [("pickd", 8)])
+    return page + see_also([(header.library, 3)] + [(name, 3) for name in others] + [("pickd", 8)])
 
 
 def overview_page(header, version):
-    page = top("pickd", 3, version)
-    page += ".SH NAME\nlibpickd \\- " + escape(header.title.split(": ", 1)[1].rstrip(".")) + "\n"
-    page += ".SH SYNOPSIS\n.nf\n.B #include <pickd/pickd.h>\n.PP\n.B cc program.c \\-lpickd\n.fi\n"
+    page = top(header.library, 3, version)
+    file = LIBRARIES[header.library][0]
+    page += f".SH NAME\nlib{escape(header.library)} \\- " + escape(header.title.split(": ", 1)[1].rstrip(".")) + "\n"
+    page += f".SH SYNOPSIS\n.nf\n.B #include <pickd/{file}>\n.PP\n.B cc program.c \\-l{escape(header.library)}\n.fi\n"
     page += ".SH DESCRIPTION\nWhat holds for every function of the library:\n"
     for word, text in header.rules:
         page += f".TP\n.B {escape(word)}\n{escape(text)}\n"
@@ -145,7 +151,8 @@ def overview_page(header, version):
     for name, text in header.errors:
         page += f".TP\n.B {escape(name)}\n{escape(text)}\n"
     page += ".SH EXAMPLE\n" + literal(dedent(header.example))
-    return page + see_also([("pickd", 8), ("pickctl", 1), ("pkg-config", 1)])
+    others = [(name, 3) for name in LIBRARIES if name != header.library]
+    return page + see_also([*others, ("pickd", 8), ("pickctl", 1), ("pkg-config", 1)])
 
 
 def version_of(path):
@@ -154,10 +161,11 @@ def version_of(path):
 
 
 def make_functions(header_path, directory):
-    header, version = read_header(header_path), version_of(header_path)
+    header = read_header(header_path)
+    version = version_of(os.path.join(os.path.dirname(header_path), "pickd.h"))
     os.makedirs(directory, exist_ok=True)
-    pages = {"pickd": overview_page(header, version)}
-    examples = read_examples(os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples.c"))
+    pages = {header.library: overview_page(header, version)}
+    examples = read_examples(os.path.join(os.path.dirname(os.path.abspath(__file__)), LIBRARIES[header.library][1]))
     pages.update((function.name, function_page(header, function, version, examples))
                  for function in header.functions)
     for name, page in pages.items():

@@ -19,6 +19,8 @@ int main(int argc, char** argv) {
       "pick", "Round trip of a pick against a bare ring of the same record size"));
   pickd::bench::add_store(*app.add_subcommand(
       "store", "The prefix table on a trace, beside three reference structures"));
+  pickd::bench::add_body(
+      *app.add_subcommand("body", "How fast request bodies become requests, beside memchr"));
   pickd::bench::add_metrics(
       *app.add_subcommand("metrics", "How fast metrics pages of engines are read, beside memchr"));
   pickd::bench::add_reactor(
