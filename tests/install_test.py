@@ -19,6 +19,10 @@ add_executable(dynamic pick.c)
 target_link_libraries(dynamic PRIVATE pickd::pickd)
 add_executable(static pick.c)
 target_link_libraries(static PRIVATE pickd::static)
+add_executable(body body.c)
+target_link_libraries(body PRIVATE pickd::body pickd::pickd)
+add_executable(body_static body.c)
+target_link_libraries(body_static PRIVATE pickd::body_static pickd::pickd)
 """
 
 
@@ -31,6 +35,7 @@ def run(*command, **options):
 
 def built(binary):
     names = ["bin/pickd", "bin/pickctl", "bin/pickd-bench", "bin/enginesim", "lib/libpickd.so.0", "lib/libpickd.a",
+             "lib/libpickd-body.so.0", "lib/libpickd-body.a",
              "man/man3/pickd.3", "man/man8/pickd.8"]
     return [name for name in names if not os.path.exists(os.path.join(binary, name))]
 
@@ -61,7 +66,8 @@ def check_programs(root):
         if not re.search(r"\d+\.\d+\.\d+", told):
             raise RuntimeError(f"{name} --version says {told!r}")
     run(find(root, "enginesim"), "--help")
-    for page in ("pickd.8", "pickctl.1", "pickd-bench.1", "enginesim.1", "pickd.3", "pickd_pick.3"):
+    for page in ("pickd.8", "pickctl.1", "pickd-bench.1", "enginesim.1", "pickd.3", "pickd_pick.3",
+                 "pickd-body.3", "pickd_body_request.3"):
         find(root, page)
 
 
@@ -76,9 +82,9 @@ def check_cluster(root, source):
 def check_library(root):
     libraries = os.path.dirname(find(root, "libpickd.so.0"))
     names = sorted(name for name in os.listdir(libraries) if name.startswith("libpickd"))
-    if names != ["libpickd.a", "libpickd.so", "libpickd.so.0", "libpickd.so.0.1.0"]:
+    if names != [stem + end for stem in ("libpickd-body", "libpickd") for end in (".a", ".so", ".so.0", ".so.0.1.0")]:
         raise RuntimeError(f"libraries installed: {names}")
-    for link in ("libpickd.so", "libpickd.so.0"):
+    for link in ("libpickd.so", "libpickd.so.0", "libpickd-body.so", "libpickd-body.so.0"):
         if not os.path.islink(os.path.join(libraries, link)):
             raise RuntimeError(f"{link} is a copy, it should be a link")
     return libraries
@@ -96,10 +102,29 @@ def with_pkg_config(root, source, directory, libraries):
         check_example(program, directory, libraries)
 
 
+def body_with_pkg_config(root, source, directory, libraries):
+    """libpickd-body, shared and as an archive, which needs simdjson and the C++ runtime."""
+    environment = {**os.environ, "PKG_CONFIG_PATH": os.path.dirname(find(root, "pickd.pc"))}
+    flags = run("pkg-config", "--cflags", "--libs", "pickd-body", "pickd", env=environment).split()
+    private = run("pkg-config", "--static", "--libs", "pickd-body", env=environment).split()
+    archive = ["-Wl,-Bstatic", "-lpickd-body", "-Wl,-Bdynamic", *[flag for flag in private if flag != "-lpickd-body"]]
+    for name, link in (("dynamic", flags), ("static", [*archive, *[flag for flag in flags if flag != "-lpickd-body"]])):
+        program = os.path.join(directory, "body_" + name)
+        run("cc", "-std=c11", "-Wall", "-Werror", os.path.join(source, "examples/body.c"), *link, "-o", program)
+        if ("libpickd-body.so.0" in run("readelf", "-dW", program)) != (name == "dynamic"):
+            raise RuntimeError(f"pkg-config: the {name} program with libpickd-body is not {name}")
+        environment = {"PICKD_SOCKET": os.path.join(directory, "none"), "LD_LIBRARY_PATH": libraries}
+        done = subprocess.run([program, "/v1/completions"], env=environment, input='{"model": "m", "prompt": "Hello"}',
+                              capture_output=True, text=True, check=False)
+        if "model m, 1 prompts, 2 tokens" not in done.stdout:
+            raise RuntimeError(f"{program} gave {done.returncode}: {done.stdout!r} {done.stderr!r}")
+
+
 def with_cmake(root, source, directory, libraries):
     project = os.path.join(directory, "project")
     os.makedirs(project)
-    shutil.copy(os.path.join(source, "examples/pick.c"), project)
+    for example in ("pick.c", "body.c"):
+        shutil.copy(os.path.join(source, "examples", example), project)
     with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="utf-8") as out:
         out.write(PROJECT)
     build = os.path.join(directory, "build")
@@ -133,6 +158,7 @@ def main():
         check_cluster(root, source)
         libraries = check_library(root)
         with_pkg_config(root, source, directory, libraries)
+        body_with_pkg_config(root, source, directory, libraries)
         with_cmake(root, source, directory, libraries)
     print("installed, moved, and built against with pkg-config and CMake, shared and static")
     return 0

@@ -56,7 +56,7 @@ def example_of(source, binary, name, *link):
         run("cc", "-std=c11", "-I", os.path.join(source, "include"), os.path.join(source, "examples/body.c"), *link,
             os.path.join(binary, "lib/libpickd.so.0"), "-o", program)
         environment = {"PICKD_SOCKET": os.path.join(directory, "none"), "LD_LIBRARY_PATH": os.path.join(binary, "lib")}
-        for body, told in ((BODY, "model m, 1 prompts, 6 tokens"), (BODY[:-1], "model , 0 prompts, 0 tokens")):
+        for body, told in ((BODY, "model m, 1 prompts, 3 tokens"), (BODY[:-1], "model , 0 prompts, 0 tokens")):
             result = subprocess.run([program, "/v1/chat/completions"], env=environment, input=body,
                                     capture_output=True, check=False)
             if told not in result.stdout.decode() or b"the daemon is not there" not in result.stderr:

@@ -1,5 +1,6 @@
 /* Examples of the manual pages of libpickd-body: each function below is the example of the
- * functions that it calls. Plain C11, compiled by tests/man_pages_test.py; knows the public headers only. */
+ * functions that it calls. Plain C11, compiled by tests/man_pages_test.py; knows the public headers
+ * only. */
 #include <pickd/body.h>
 #include <pickd/pickd.h>
 
