@@ -80,6 +80,13 @@ struct LatencyConfig {
   bool operator==(const LatencyConfig&) const = default;
 };
 
+struct ExplainConfig {
+  std::uint64_t picks_per_s = 0;  // 0: none
+  std::uint64_t memory_kib = 0;   // of a worker
+
+  bool operator==(const ExplainConfig&) const = default;
+};
+
 struct LogConfig {
   std::string level;  // trace, debug, info, warn, error
 
@@ -198,6 +205,7 @@ struct Config {
   ReservationsConfig reservations;
   ScrapeConfig scrape;
   LatencyConfig latency;
+  ExplainConfig explain;
   LogConfig log;
   SchedulingConfig scheduling;
   std::vector<EndpointConfig>

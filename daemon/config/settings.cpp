@@ -29,6 +29,9 @@ const std::vector<Section>& sections() {
        "What is learned of how long requests take: the time to the first token (TTFT) and between "
        "tokens (ITL), from the reports on them. Each pick is predicted for each endpoint, in "
        "process."},
+      {"explain",
+       "Which picks are kept for `pickctl explain`: in the daemon's own memory, shown to "
+       "listen.admin_uids and to the user who asked for the pick."},
       {"log", "The log goes to standard error, one line an event."},
       {"scheduling", "How an endpoint is chosen."},
   };
@@ -187,6 +190,12 @@ const std::vector<Setting>& settings() {
        "tokens", "Length of an answer, until answers have been reported."},
       {"latency.percentile", AT(latency.percentile), kInteger, "90", {50, 99}, "percent",
        "The percentile that is predicted beside the mean, from the errors of late."},
+      {"explain.picks_per_s", AT(explain.picks_per_s), kInteger, "10", {1, 1'000'000, true},
+       "picks a second", "Picks of each worker that are kept. 0: none; dry runs are explained all "
+       "the same."},
+      {"explain.memory_kib", AT(explain.memory_kib), kInteger, "1024", {64, 1048576}, "KiB",
+       "For the kept picks of each worker, the newest of them; one over 100 endpoints takes about "
+       "16 KiB."},
 
       {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
 

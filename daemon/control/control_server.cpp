@@ -56,6 +56,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
       DiscoveryOwner::create(config, *server->reactor_, *server->room_, *server->counters_);
   if (!discovery) return discovery.error();
   server->discovery_ = std::move(*discovery);
+  server->explainer_ = std::make_unique<Explainer>(*server->room_);
   server->channels_of_worker_.resize(server->room_->worker_count());
   server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
 
@@ -100,6 +101,7 @@ ControlServer::~ControlServer() {
     // Only while the lock is held: another daemon's socket may stand there afterwards.
     ::unlink(config_.listen.socket.c_str());
   }
+  explainer_.reset();
   discovery_.reset();
   engines_.reset();
   room_.reset();  // workers call back into this object until they are joined

@@ -17,6 +17,7 @@
 #include "daemon/control/discovery_owner.hpp"
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/engines.hpp"
+#include "daemon/control/explainer.hpp"
 #include "daemon/control/message.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
@@ -87,6 +88,7 @@ class ControlServer {
   std::unique_ptr<Engines> engines_;
   std::unique_ptr<state::Counters> counters_;
   std::unique_ptr<DiscoveryOwner> discovery_;
+  std::unique_ptr<Explainer> explainer_;
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;

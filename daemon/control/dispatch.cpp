@@ -25,6 +25,7 @@ const Entry kEntries[] = {
     {fb::Body::AskStatus, kGreeting, Handlers::ask_status},
     {fb::Body::AskEndpoints, kGreeting, Handlers::ask_endpoints},
     {fb::Body::AskStore, kGreeting, Handlers::ask_store},
+    {fb::Body::AskExplain, kGreeting, Handlers::ask_explain},
     {fb::Body::SetClock, kGreeting | kAdmin, Handlers::set_clock},
     {fb::Body::Goodbye, kGreeting, Handlers::goodbye},
 };

@@ -138,6 +138,15 @@ base::Result<void> EngineRoom::add_endpoints(const config::Config& config) {
                                   endpoints::EndpointTable::NameTaken::kTakeOver);
 }
 
+workers::PickLimits EngineRoom::pick_limits() const {
+  const abi::StateHeader& header = segment_->header();
+  workers::PickLimits limits{header.keys_max, {}};
+  std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
+                 std::begin(limits.key_algorithms),
+                 [](const abi::KeyAlgorithm& algorithm) { return algorithm.id; });
+  return limits;
+}
+
 base::Result<void> EngineRoom::make_workers(const config::Config& config,
                                             const ChannelGone& channel_gone) {
   workers::WorkerParts parts{core_.get(),
@@ -148,12 +157,10 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
                              nullptr,
                              *clock_,
                              {},
-                             0};
-  const abi::StateHeader& header = segment_->header();
-  parts.limits.keys_max = header.keys_max;
-  std::transform(std::begin(header.key_algorithms), std::end(header.key_algorithms),
-                 std::begin(parts.limits.key_algorithms),
-                 [](const abi::KeyAlgorithm& algorithm) { return algorithm.id; });
+                             0,
+                             config.explain.picks_per_s,
+                             config.explain.memory_kib << 10};
+  parts.limits = pick_limits();
   parts.inflight_per_uid_max = static_cast<std::uint32_t>(config.reservations.per_uid_max);
   const config::WorkersConfig& workers = config.workers;
   for (std::uint32_t index = 0; index < workers.count; ++index) {

@@ -43,10 +43,13 @@ class EngineRoom {
   endpoints::EndpointTable& endpoint_table() { return *endpoint_table_; }
   endpoints::TopologyStore& topologies() { return topologies_; }
   endpoints::Reservations& reservations() { return *reservations_; }
+  pick::PickCore& core() { return *core_; }
   maintenance::Maintenance& maintenance() { return *maintenance_; }
   maintenance::LearnerThread* learner() { return learner_.get(); }  // nullptr: nothing is learned
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
+  // What a submission may hold.
+  workers::PickLimits pick_limits() const;
   // Of an endpoint that names no capacity, in blocks; 0: no limit.
   std::uint64_t capacity_blocks_default() const { return capacity_blocks_default_; }
   // How the store began: "warm", or "empty: " and why.

@@ -25,6 +25,9 @@ struct Handlers {
   static void ask_status(ControlServer& server, Session& session, const fb::Message& message);
   static void ask_store(ControlServer& server, Session& session, const fb::Message& message);
   static void set_clock(ControlServer& server, Session& session, const fb::Message& message);
+
+  // handle_explain.cpp
+  static void ask_explain(ControlServer& server, Session& session, const fb::Message& message);
 };
 
 }  // namespace pickd::control

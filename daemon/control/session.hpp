@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_set>
 
 #include "daemon/base/fd.hpp"
 #include "daemon/net/unix_socket.hpp"
+#include "daemon/pick/explanation.hpp"
 
 namespace pickd::control {
 
@@ -24,6 +26,8 @@ struct Session {
   std::string name;
   std::uint32_t keys_max = 0;
   std::unordered_set<std::uint32_t> channels;
+  // Until its last row has been sent.
+  std::unique_ptr<const pick::Explanation> explanation;
 
   // The name under which this client's endpoints stand.
   std::string source() const { return "client:" + std::to_string(client); }

@@ -65,6 +65,7 @@ struct PickCore::Run {
   const endpoints::TopologyEndpoint* peer = nullptr;  // see PickContext
 
   Candidates& candidates() const { return scratch.candidates; }
+  PickTrace* trace() const { return scratch.trace; }
   PickContext context() const {
     return {request, topology, scratch.candidates, tick, scratch.random, peer};
   }
@@ -119,30 +120,42 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   result.predicted_ttft_ms = kUnknown;
   result.predicted_itl_ms = kUnknown;
   Run run{request, topology, tick, scratch, counters, coefficients_of(scratch)};
-  const auto refuse = [&](int status, abi::Counter counter) {
+  PickTrace* const trace = run.trace();
+  if (trace != nullptr) trace->begin(request);
+  const auto refuse = [&](int status, abi::Counter counter, const char* why) {
     result.status = status;
     counters.add(counter);
     counters.add(abi::Counter::picks_refused);
+    if (trace == nullptr) return;
+    trace->refused(why);
+    trace->end(result);
   };
 
   const Gathered gathered =
       gather_candidates(request, topology, parts_.records, scratch.subset, scratch.candidates);
   run.least_bad = gathered.least_bad;
   result.status = gathered.status;
+  if (trace != nullptr)
+    trace->left_out(request, topology, parts_.records, scratch.subset, scratch.candidates);
+  if (gathered.status == -ENOENT)
+    return refuse(-ENOENT, abi::Counter::picks_unknown_model, "no endpoint serves the model");
   if (gathered.status != 0) {
-    return refuse(gathered.status, gathered.status == -ENOENT ? abi::Counter::picks_unknown_model
-                                                              : abi::Counter::picks_no_endpoint);
+    return refuse(gathered.status, abi::Counter::picks_no_endpoint,
+                  "no endpoint is ready, or none in the subset");
   }
   const Profile* profile = schedule.primary(request);
-  if (profile == nullptr) return refuse(-EINVAL, abi::Counter::picks_no_profile);
+  if (profile == nullptr)
+    return refuse(-EINVAL, abi::Counter::picks_no_profile, "there is no profile of that name");
   if (const std::string& header = profile->session_header();
       request.session.empty() && !header.empty()) {
     if (const std::string_view* session = request.attribute(header)) request.session = *session;
   }
   if (request.priority < 0 && saturated(run, schedule))
-    return refuse(-EBUSY, abi::Counter::picks_shed_priority);
+    return refuse(-EBUSY, abi::Counter::picks_shed_priority,
+                  "the pool is saturated and the priority negative");
   Ranking ranking;
-  if (!rank(run, *profile, ranking)) return refuse(-EBUSY, abi::Counter::picks_shed);
+  if (!rank(run, *profile, Stage::kPrimary, ranking))
+    return refuse(-EBUSY, abi::Counter::picks_shed, "the filters left nobody");
   result.profile = profile;
   fill_result(run, ranking, result);
   // What is known of the winner, while the candidates are those of its profile.
@@ -158,6 +171,7 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   counters.add(abi::Counter::picks);
   counters.add(abi::Counter::prompt_blocks, request.keys.size());
   counters.add(abi::Counter::match_blocks, result.endpoints[0].match_blocks);
+  if (trace != nullptr) trace->end(result);
 }
 
 PickFacts PickCore::facts_at(const Run& run, std::size_t at) const {
@@ -173,12 +187,15 @@ bool PickCore::saturated(const Run& run, const Schedule& schedule) const {
 }
 
 // False: the filters left nobody.
-bool PickCore::rank(const Run& run, const Profile& profile, Ranking& ranking) const {
+bool PickCore::rank(const Run& run, const Profile& profile, Stage stage, Ranking& ranking) const {
   Candidates& candidates = run.candidates();
+  PickTrace* const trace = run.trace();
+  if (trace != nullptr) trace->stage(stage, profile.name(), run.least_bad, candidates);
   const std::uint64_t session_ttl_ticks = profile.session_ttl_ms() / kTickMs;
   const auto fill = [&](ColumnSet columns) {
     produce(columns, sources_, run.request, run.tick, run.coefficients, session_ttl_ticks,
             run.scratch.match, candidates);
+    if (trace != nullptr) trace->columns(columns, candidates);
   };
   const ColumnSet early = profile.filter_columns();
   if (!profile.filters().empty()) {
@@ -191,16 +208,22 @@ bool PickCore::rank(const Run& run, const Profile& profile, Ranking& ranking) co
   const auto wanted =
       std::clamp<std::uint32_t>(run.request.endpoints_max, 1, abi::kResultEndpointsMax);
   profile.picker().rank(run.context(), {candidates.sums(), candidates.count}, wanted, ranking);
+  if (trace != nullptr) {
+    trace->sums({candidates.sums(), candidates.count});
+    trace->ranking(ranking);
+  }
   return true;
 }
 
 void PickCore::apply_filters(const Run& run, const Profile& profile, ColumnSet produced) const {
   Candidates& candidates = run.candidates();
   const PickContext context = run.context();
-  for (const Filter* filter : profile.filters()) {
+  for (std::size_t use = 0; use < profile.filters().size(); ++use) {
     if (candidates.count == 0) return;
-    std::fill_n(candidates.keep(), candidates.count, std::uint8_t{1});
-    filter->filter(context, {candidates.keep(), candidates.count});
+    const std::span<std::uint8_t> keep(candidates.keep(), candidates.count);
+    std::fill(keep.begin(), keep.end(), std::uint8_t{1});
+    profile.filters()[use]->filter(context, keep);
+    if (run.trace() != nullptr) run.trace()->filter(profile.filter_name(use), keep);
     candidates.compact(produced);
   }
 }
@@ -211,23 +234,23 @@ void PickCore::sum_scores(const Run& run, const Profile& profile) const {
   double* sums = candidates.sums();
   float* scores = candidates.scores();
   std::fill_n(sums, candidates.count, 0.0);
-  for (const Profile::WeightedScorer& use : profile.scorers()) {
+  for (std::size_t use = 0; use < profile.scorers().size(); ++use) {
+    const auto& [scorer, weight] = profile.scorers()[use];
     std::fill_n(scores, candidates.count, kNoScore);
-    if (!use.scorer->score(context, {scores, candidates.count})) {
-      run.counters.add(abi::Counter::plugin_failures);
-      continue;
-    }
     // One NaN and the scorer is left out of this pick as a whole: half a scorer would bias the
     // others.
-    bool sound = true;
+    bool sound = scorer->score(context, {scores, candidates.count});
     for (std::size_t at = 0; at < candidates.count; ++at) sound &= !std::isnan(scores[at]);
+    if (run.trace() != nullptr) {
+      run.trace()->scorer(profile.scorer_name(use), weight, {scores, candidates.count}, !sound);
+    }
     if (!sound) {
       run.counters.add(abi::Counter::plugin_failures);
       continue;
     }
     for (std::size_t at = 0; at < candidates.count; ++at) {
       if (scores[at] == kNoScore) continue;
-      sums[at] += use.weight * static_cast<double>(std::clamp(scores[at], 0.0F, 1.0F));
+      sums[at] += weight * static_cast<double>(std::clamp(scores[at], 0.0F, 1.0F));
     }
   }
 }
@@ -283,7 +306,7 @@ void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickFacts*
   PickScratch& scratch = run.scratch;
   gather_candidates(run.request, run.topology, parts_.records, scratch.subset, scratch.candidates);
   Ranking ranking;
-  if (scratch.candidates.count == 0 || !rank(second, *profile, ranking)) return;
+  if (scratch.candidates.count == 0 || !rank(second, *profile, Stage::kPrefill, ranking)) return;
   result.prefill = picked_at(second, ranking.order[0]);
   if (result.prefill.endpoint == decode.endpoint) return;
   result.has_prefill = true;

@@ -14,6 +14,7 @@
 #include "daemon/pick/result.hpp"
 #include "daemon/pick/schedule.hpp"
 #include "daemon/pick/session_table.hpp"
+#include "daemon/pick/trace.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 #include "daemon/state/counters.hpp"
 
@@ -32,6 +33,7 @@ struct PickScratch {
   std::uint32_t reader;                // the thread's slot in what is published to workers
   const Schedule* schedule = nullptr;  // in use since the last pick, announced in the core
   const latency::Coefficients* coefficients = nullptr;  // the same
+  PickTrace* trace = nullptr;          // the next pick is written down there; nullptr: nowhere
 };
 
 class PickCore {
@@ -73,7 +75,7 @@ class PickCore {
   const latency::Coefficients* coefficients_of(PickScratch& scratch) const;
   PickRequest bounded(const PickRequest& asked, const Schedule& schedule) const;
   bool saturated(const Run& run, const Schedule& schedule) const;
-  bool rank(const Run& run, const Profile& profile, Ranking& ranking) const;
+  bool rank(const Run& run, const Profile& profile, Stage stage, Ranking& ranking) const;
   void apply_filters(const Run& run, const Profile& profile, ColumnSet produced) const;
   void sum_scores(const Run& run, const Profile& profile) const;
   PickedEndpoint picked_at(const Run& run, std::size_t at) const;

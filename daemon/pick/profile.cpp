@@ -7,7 +7,7 @@
 
 namespace pickd::pick {
 
-void Profile::use(const PluginInstance& instance, double weight) {
+void Profile::use(const PluginInstance& instance, const std::string& name, double weight) {
   Plugin& plugin = *instance.plugin;
   plugins_.push_back(instance.plugin);
   const ColumnSet columns = plugin.columns(instance.info->columns);
@@ -15,10 +15,12 @@ void Profile::use(const PluginInstance& instance, double weight) {
   if (const auto* filter = dynamic_cast<const Filter*>(&plugin);
       filter != nullptr && filter->filters()) {
     filters_.push_back(filter);
+    filter_names_.push_back(name);
     filter_columns_ |= columns;
   }
   if (const auto* scorer = dynamic_cast<const Scorer*>(&plugin); scorer != nullptr) {
     scorers_.push_back({scorer, weight});
+    scorer_names_.push_back(name);
   }
   if (auto* picker = dynamic_cast<Picker*>(&plugin); picker != nullptr) picker_ = picker;
   if (auto* memory = dynamic_cast<PickMemory*>(&plugin); memory != nullptr) {
@@ -52,13 +54,13 @@ std::unique_ptr<const Profile> Profile::make(const config::ProfileConfig& profil
       errors.add(use.place, "pluginRef", "a profile has one picker, this is a second");
       continue;
     }
-    made->use(at->second, use.weight.value_or(1.0));
+    made->use(at->second, use.plugin_ref, use.weight.value_or(1.0));
   }
   if (made->picker_ == nullptr) {  // as in the Endpoint Picker: the default picker is added
     const config::PluginConfig fallback{"max-score-picker", "max-score-picker", nullptr, {}};
     const PluginInfo* info = find_plugin(fallback.type);
     Parameters parameters(*info, fallback, errors);
-    made->use({info, info->make(parameters)}, 1.0);
+    made->use({info, info->make(parameters)}, fallback.name, 1.0);
   }
   if (errors.count() != errors_before) return nullptr;
   return made;

@@ -36,6 +36,9 @@ class Profile {
   const std::string& name() const { return name_; }
   const std::vector<const Filter*>& filters() const { return filters_; }
   const std::vector<WeightedScorer>& scorers() const { return scorers_; }
+  // What the configuration calls them, in the order of filters() and of scorers().
+  const std::string& filter_name(std::size_t at) const { return filter_names_[at]; }
+  const std::string& scorer_name(std::size_t at) const { return scorer_names_[at]; }
   const std::vector<PickMemory*>& memories() const { return memories_; }
   Picker& picker() const { return *picker_; }
   ColumnSet filter_columns() const { return filter_columns_; }
@@ -48,12 +51,14 @@ class Profile {
  private:
   friend class ProfileAccess;  // of the tests: scorers that no configuration names
 
-  void use(const PluginInstance& instance, double weight);
+  void use(const PluginInstance& instance, const std::string& name, double weight);
 
   std::string name_;
   std::vector<std::shared_ptr<Plugin>> plugins_;
   std::vector<const Filter*> filters_;
   std::vector<WeightedScorer> scorers_;
+  std::vector<std::string> filter_names_;
+  std::vector<std::string> scorer_names_;
   std::vector<PickMemory*> memories_;
   Picker* picker_ = nullptr;
   ColumnSet filter_columns_ = 0;

@@ -48,6 +48,9 @@ Worker::Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone
       gone_(std::move(gone)),
       counters_(parts.counters_row),
       scratch_(base::random_u64(), options.index),
+      traces_(parts.trace_bytes),
+      trace_(traces_.trace_words_max()),
+      traces_left_(parts.traces_per_s),
       reports_(*parts.reservations, parts.records),
       copy_(Channel::record_bytes_max(parts.limits.keys_max) / sizeof(std::uint64_t)),
       answer_{} {}
@@ -319,8 +322,11 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   request.now_ns = parts_.clock.now_ns();
   const std::uint64_t tick = request.now_ns / abi::kTickNs;
   pick::PickResult result;
+  const bool traced = parts_.traces_per_s != 0 && traces_left_.take(1, coarse_ns_);
+  scratch_.trace = traced ? &trace_ : nullptr;
   parts_.core->pick(request, topology, tick, scratch_, counters_, result);
-  // Before the answer: who has it finds it counted.
+  // Before the answer: who has it finds it counted, and explained.
+  if (traced) traces_.put(trace_.words());
   if (decoded.cut) counters_.add(abi::Counter::picks_cut);
   if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
   const std::span<std::byte> room =

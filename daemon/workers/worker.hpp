@@ -19,10 +19,12 @@
 #include "daemon/base/result.hpp"
 #include "daemon/endpoints/topology_store.hpp"
 #include "daemon/pick/pick_core.hpp"
+#include "daemon/pick/trace_ring.hpp"
 #include "daemon/state/counters.hpp"
 #include "daemon/state/tick_clock.hpp"
 #include "daemon/workers/answer.hpp"
 #include "daemon/workers/channel.hpp"
+#include "daemon/workers/rate_bucket.hpp"
 #include "daemon/workers/report_handler.hpp"
 #include "daemon/workers/submission.hpp"
 
@@ -47,6 +49,8 @@ struct WorkerParts {
   state::TickClock clock;
   PickLimits limits;
   std::uint32_t inflight_per_uid_max = 0;  // 0: no limit
+  std::uint64_t traces_per_s = 0;          // picks written down; 0: none
+  std::size_t trace_bytes = 0;             // kept of them
 };
 
 class Worker {
@@ -63,6 +67,8 @@ class Worker {
   // One round on the caller's thread: mail, then a turn of every channel. False: there was nothing
   // to serve. What the thread of start() does again and again; without start(), for tests.
   bool turn();
+  // Any thread: the picks that were written down.
+  const pick::TraceRing& traces() const { return traces_; }
   // Control thread.
   void add(std::unique_ptr<Channel> channel);
   void remove(std::uint32_t channel);  // `gone` follows
@@ -100,6 +106,9 @@ class Worker {
   Gone gone_;
   state::Counters counters_;
   pick::PickScratch scratch_;
+  pick::TraceRing traces_;
+  pick::PickTrace trace_;
+  RateBucket traces_left_;
   ReportHandler reports_;
   DecodeScratch decode_;
   std::vector<std::uint64_t> copy_;  // the record being served, aligned for its keys

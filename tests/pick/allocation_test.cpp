@@ -3,6 +3,7 @@
 #include <new>
 
 #include "daemon/pick/builtin_profiles.hpp"
+#include "daemon/pick/trace_ring.hpp"
 #include "tests/pick/pick_fixture.hpp"
 
 namespace {
@@ -148,6 +149,24 @@ TEST(Allocations, AreNoneInASplitPick) {
   rig.tick += 10;
   const auto keys = chain(1, 100);
   EXPECT_EQ(allocations_of(rig, rig.request(keys)), 0U);
+}
+
+TEST(Allocations, AreNoneInAPickThatIsWrittenDown) {
+  RigOptions options;
+  options.profile = "epp-default";
+  PickRig rig(options);
+  rig.add_endpoints(50);
+  TraceRing ring(64 * 1024);
+  PickTrace trace(ring.trace_words_max());
+  rig.scratch().trace = &trace;
+  const auto keys = chain(1, 100);
+  const auto request = rig.request(keys);
+  EXPECT_EQ(allocations_of(rig, request), 0U);
+  std::uint64_t kept = 0;
+  const std::uint64_t before = allocations;
+  for (int at = 0; at < 100; ++at) kept += ring.put(trace.words()) ? 1 : 0;
+  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(kept, 100U);
 }
 
 TEST(Allocations, AreNoneUnderRoundRobin) {

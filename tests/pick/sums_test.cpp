@@ -16,13 +16,13 @@ class ProfileAccess {
     std::unique_ptr<Profile> made(new Profile());
     for (auto& [scorer, weight] : scorers) {
       const PluginInfo info{"test", PluginKind::kScorer, 0, "", "", {}, nullptr};
-      made->use({&info, std::move(scorer)}, weight);
+      made->use({&info, std::move(scorer)}, info.type.data(), weight);
     }
     const config::PluginConfig picker{"max-score-picker", "max-score-picker", nullptr, {}};
     config::Errors errors;
     const PluginInfo* info = find_plugin(picker.type);
     Parameters parameters(*info, picker, errors);
-    made->use({info, info->make(parameters)}, 1);
+    made->use({info, info->make(parameters)}, picker.name, 1);
     return made;
   }
 };

@@ -39,6 +39,7 @@ class ControlClient {
   }
 
   const client::StateView& state() const { return session_->state(); }
+  std::uint32_t keys_max() const { return session_->keys_max(); }  // granted
   // A virtual clock's next tick; `sweep`: returns after a whole pass of maintenance.
   void set_clock(std::uint64_t tick, bool sweep);
 

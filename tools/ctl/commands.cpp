@@ -10,6 +10,9 @@ const Command kCommands[] = {
      run_endpoints, add_watch_options},
     {"store", "The prefix store: size, load, blocks of each endpoint, what was forgotten and why",
      run_store},
+    {"explain",
+     "Why a pick went where it went: columns and scores of every candidate, what was dropped",
+     run_explain, add_explain_options},
 };
 
 }  // namespace

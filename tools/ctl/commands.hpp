@@ -17,6 +17,9 @@ struct Options {
   bool watch = false;
   double interval_s = 1;    // of --watch
   std::uint32_t times = 0;  // of --watch; 0: until it is ended
+  bool last = false;        // of explain, this and the next two
+  std::string ticket;
+  std::string request_path;
 };
 
 struct Command {
@@ -32,5 +35,7 @@ void run_status(const Options& options);
 void run_endpoints(const Options& options);
 void add_watch_options(CLI::App& app, Options& options);
 void run_store(const Options& options);
+void run_explain(const Options& options);
+void add_explain_options(CLI::App& app, Options& options);
 
 }  // namespace pickd::ctl
