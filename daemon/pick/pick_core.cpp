@@ -117,6 +117,8 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   result.profile = nullptr;
   result.prefill_profile = nullptr;
   result.reason = abi::Reason::kNone;
+  result.keys = request.keys;
+  result.session = {};
   result.predicted_ttft_ms = kUnknown;
   result.predicted_itl_ms = kUnknown;
   Run run{request, topology, tick, scratch, counters, coefficients_of(scratch)};
@@ -157,6 +159,7 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   if (!rank(run, *profile, Stage::kPrimary, ranking))
     return refuse(-EBUSY, abi::Counter::picks_shed, "the filters left nobody");
   result.profile = profile;
+  result.session = request.session;
   fill_result(run, ranking, result);
   // What is known of the winner, while the candidates are those of its profile.
   PickFacts facts;
@@ -363,11 +366,9 @@ void PickCore::remember(const PickRequest& request, const PickResult& result, st
   const Profile& profile = *result.profile;
   const PickedEndpoint& winner = result.endpoints[0];
   const std::uint32_t id = winner.endpoint->id;
-  auto keys = request.keys;
-  if (keys.size() > parts_.blocks_max) keys = keys.first(parts_.blocks_max);
-  if (!keys.empty()) {
-    stamp(keys, winner, tick, counters);
-    if (result.has_prefill) stamp(keys, result.prefill, tick, counters);
+  if (!result.keys.empty()) {
+    stamp(result.keys, winner, tick, counters);
+    if (result.has_prefill) stamp(result.keys, result.prefill, tick, counters);
   }
   for (PickMemory* memory : profile.memories())
     memory->remember(request, winner.endpoint->id, winner.match_blocks);
@@ -375,14 +376,8 @@ void PickCore::remember(const PickRequest& request, const PickResult& result, st
     for (PickMemory* memory : result.prefill_profile->memories())
       memory->remember(request, result.prefill.endpoint->id, result.prefill.match_blocks);
   }
-  if (profile.session_ttl_ms() != 0) {
-    std::string_view session = request.session;
-    const std::string& header = profile.session_header();
-    if (session.empty() && !header.empty()) {
-      if (const std::string_view* found = request.attribute(header)) session = *found;
-    }
-    if (!session.empty()) sessions_.remember(session, id, winner.generation, tick);
-  }
+  if (profile.session_ttl_ms() != 0 && !result.session.empty())
+    sessions_.remember(result.session, id, winner.generation, tick);
   if (!request.adapter.empty()) {
     abi::EndpointRecord& record = parts_.records[id];
     // An engine that was replaced since the pick has loaded nothing. One that is replaced between

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "abi/channel_layout.hpp"
 #include "abi/limits.hpp"
@@ -36,6 +38,10 @@ struct PickResult {
   // What picked; lives until the next pick with the same scratch. nullptr: nothing came so far.
   const Profile* profile = nullptr;
   const Profile* prefill_profile = nullptr;
+  // Of the request, as the pick heeded them: no more blocks than count, and the session whichever
+  // way it was named. Live as long as the request.
+  std::span<const std::uint64_t> keys;
+  std::string_view session;
   float predicted_ttft_ms;  // NaN: unknown
   float predicted_itl_ms;
 };

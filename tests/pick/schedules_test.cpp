@@ -68,6 +68,15 @@ TEST(EppFiles, SetWhatTheySay) {
   EXPECT_FALSE((*sticky)->sources().capacity_tokens.has_value());
 }
 
+TEST(EppFiles, BoundWhatIsRememberedAsWellAsWhatIsMatched) {
+  PickRig rig(of(data("optimized-baseline.yaml")));
+  rig.add_endpoints(2);
+  const auto keys = chain(1, 300);
+  rig.pick(rig.request(keys));
+  EXPECT_EQ(rig.counted(abi::Counter::stamped_blocks), 256U);
+  EXPECT_EQ(rig.pick_only(rig.request(keys)).endpoints[0].match_blocks, 256U);
+}
+
 TEST(EppFiles, ErrorsNamePlaceAndRemedy) {
   EXPECT_NE(error_of(std::string(kHead) + "plugins:\n- type: openai-parser\n")
                 .find("pickd has no plugin `openai-parser`"),
