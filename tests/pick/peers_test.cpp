@@ -97,6 +97,33 @@ TEST(SglangCacheAware, TakesALongMatchWhileLoadsAreEven) {
   EXPECT_EQ(would_take(rig, rig.request(keys)), "e1") << "66 - 1 is above 64, and above 1.5 x 1";
 }
 
+// Field case 19: a threshold on the imbalance of loads turns affinity into load balancing, and
+// nobody sees it. Which of the two it was is the reason of the pick.
+TEST(SglangCacheAware, SaysByTheReasonWhetherAffinityOrLoadDecided) {
+  RigOptions options;
+  options.profile = "sglang-cache-aware";
+  for (const std::uint32_t difference : {11U, 100U}) {
+    PickRig rig(options);
+    rig.add_endpoints(3);
+    const auto keys = chain(1, 20);
+    auto first = rig.request(keys);
+    const std::string_view holder[] = {"e1"};
+    first.subset = holder;
+    first.has_subset = true;
+    rig.pick(first);
+    rig.set_load("e1", difference, 0);
+    const PickResult result = rig.pick_only(rig.request(keys));
+    if (difference == 11) {
+      EXPECT_EQ(rig.name(result), "e1") << "a difference of 11 is within the default of 64";
+      EXPECT_NE(result.reason, abi::Reason::kTie);
+      EXPECT_EQ(result.endpoints[0].match_blocks, 20U);
+    } else {
+      EXPECT_NE(rig.name(result), "e1");
+      EXPECT_EQ(result.reason, abi::Reason::kTie) << "by load, and two are idle";
+    }
+  }
+}
+
 // Field case 8: loads 10, 12, 60; cached on the one with 12.
 TEST(PeersFieldCases, AnUnevenThirdDoesNotDriveARequestFromItsCache) {
   for (const char* profile : {"sglang-cache-aware", "lmetric", "dynamo-cost", "epp-affinity"}) {

@@ -1,0 +1,34 @@
+// How long a prefix is remembered is a setting.
+#include "tests/system/support.hpp"
+
+namespace pickd::systests {
+namespace {
+
+constexpr std::uint64_t kTicksPerSecond = 20;
+
+// Field case 46: affinity lasted five minutes whatever one set, while caches live an hour.
+TEST(SystemTtl, IsHowLongAPrefixIsRemembered) {
+  for (const auto& [ttl, remembered] : {std::pair{"5min", false}, std::pair{"1h", true}}) {
+    Daemon daemon({.state = {std::string("ttl: ") + ttl}, .arguments = {"--virtual-clock"}});
+    tools::ControlClient control(daemon.socket(), "clock");
+    control.set_clock(100'000, false);
+    const Client client(daemon);
+    const Request request(prompt_of(4096));
+    const Result first;
+    ASSERT_EQ(pick(client, request, first), 0);
+    control.set_clock(100'000 + 240 * kTicksPerSecond, true);
+    const Result soon;
+    Request dry(prompt_of(4096));
+    dry.raw.flags |= PICKD_REQUEST_DRY_RUN;
+    ASSERT_EQ(pick(client, dry, soon), 0);
+    EXPECT_EQ(soon.name(), first.name());
+    EXPECT_EQ(soon.match_tokens(), 1024U) << ttl << ", after four minutes";
+    control.set_clock(100'000 + 360 * kTicksPerSecond, true);
+    const Result late;
+    ASSERT_EQ(pick(client, dry, late), 0);
+    EXPECT_EQ(late.match_tokens(), remembered ? 1024U : 0U) << ttl << ", after six minutes";
+  }
+}
+
+}  // namespace
+}  // namespace pickd::systests
