@@ -57,6 +57,8 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   if (!discovery) return discovery.error();
   server->discovery_ = std::move(*discovery);
   server->explainer_ = std::make_unique<Explainer>(*server->room_);
+  server->external_watch_ =
+      std::make_unique<ExternalWatch>(*server->reactor_, *server->room_, *server->counters_);
   server->channels_of_worker_.resize(server->room_->worker_count());
   server->reactor_->set_wake_handler([self] { self->take_gone_channels(); });
 
@@ -102,6 +104,7 @@ ControlServer::~ControlServer() {
     ::unlink(config_.listen.socket.c_str());
   }
   explainer_.reset();
+  external_watch_.reset();
   discovery_.reset();
   engines_.reset();
   room_.reset();  // workers call back into this object until they are joined

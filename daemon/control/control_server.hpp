@@ -18,6 +18,7 @@
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/engines.hpp"
 #include "daemon/control/explainer.hpp"
+#include "daemon/control/external_watch.hpp"
 #include "daemon/control/message.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
@@ -89,6 +90,7 @@ class ControlServer {
   std::unique_ptr<state::Counters> counters_;
   std::unique_ptr<DiscoveryOwner> discovery_;
   std::unique_ptr<Explainer> explainer_;
+  std::unique_ptr<ExternalWatch> external_watch_;
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;

@@ -20,6 +20,7 @@ void ControlServer::reconfigure(base::Result<config::Config> next) {
         "configuration: changes outside of `scheduling` need a restart, and were not taken");
   }
   if (next->scheduling == config_.scheduling) return;
+  external_watch_->leave();
   room_->set_schedule(std::move(*schedule));
   config_.scheduling = next->scheduling;
   counters_->add(abi::Counter::config_reloads);

@@ -60,6 +60,10 @@ class ScheduleMaker {
       references_.push_back(reference);
     instances_[config.name] = {info, plugin};
     made_->plugins_.push_back(plugin);
+    if (auto* external = dynamic_cast<ExternalPlugin*>(plugin.get()); external != nullptr) {
+      external->set_name(config.name);
+      made_->externals_.push_back(external);
+    }
     if (const auto* source = dynamic_cast<const Source*>(plugin.get()); source != nullptr)
       source->apply(made_->sources_);
     if (auto* handler = dynamic_cast<ProfileHandler*>(plugin.get()); handler != nullptr) {

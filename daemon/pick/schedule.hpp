@@ -11,6 +11,7 @@
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
 #include "daemon/pick/detector.hpp"
+#include "daemon/pick/external/external_plugin.hpp"
 #include "daemon/pick/handler.hpp"
 #include "daemon/pick/profile.hpp"
 #include "daemon/pick/source.hpp"
@@ -42,6 +43,8 @@ class Schedule {
   const Detector& detector() const { return *detector_; }
   ColumnSet detector_columns() const { return detector_columns_; }
   const SourceSettings& sources() const { return sources_; }
+  // The operator's own plugins, to be watched.
+  const std::vector<const ExternalPlugin*>& externals() const { return externals_; }
 
  private:
   friend class ScheduleMaker;
@@ -53,7 +56,8 @@ class Schedule {
   std::string name_;
   std::vector<std::unique_ptr<const Profile>> profiles_;
   std::vector<std::shared_ptr<Plugin>> plugins_;  // that no profile holds
-  const ProfileHandler* handler_ = nullptr;       // nullptr: the only profile, always
+  std::vector<const ExternalPlugin*> externals_;
+  const ProfileHandler* handler_ = nullptr;  // nullptr: the only profile, always
   const Detector* detector_ = nullptr;
   ColumnSet detector_columns_ = 0;
   SourceSettings sources_;

@@ -54,6 +54,8 @@ std::string needed(const std::string& type) {
   static const std::map<std::string, std::string> kNeeded = {
       {"label-selector-filter", "{matchLabels: {a: b}}"},
       {"by-label-selector", "{matchLabels: {a: b}}"},
+      {"external-scorer", "{path: " PICKD_BINARY_DIR "/lib/example_plugin.so}"},
+      {"external-filter", "{path: " PICKD_BINARY_DIR "/lib/example_plugin.so}"},
       {"header-label-affinity-scorer", "{headerName: x-slice, labelKey: slice}"},
       {"utilization-filter", "{conditions: [{metric: waiting-queue, maxValue: 3}]}"},
       {"endpoint-attribute-scorer",
@@ -117,6 +119,21 @@ TEST(ProfileErrors, NameAReferenceToNothing) {
   EXPECT_EQ(error_of(one("prefix-cache-scorer",
                          "{prefixMatchInfoProducerName: approx-prefix-cache-producer}")),
             "");
+}
+
+// Producers that name each other: names are looked up once and never followed.
+TEST(ProfileErrors, AreNoneOfProducersThatNameEachOther) {
+  const auto naming = [](const std::string& name, const std::string& other) {
+    return "    - {name: " + name +
+           ", type: no-hit-lru-scorer, parameters: {prefixMatchInfoProducerName: " + other + "}}\n";
+  };
+  const auto profile =
+      std::string("  schedulingProfiles:\n    - {name: default, plugins: [{pluginRef: a}]}\n");
+  EXPECT_EQ(error_of("scheduling:\n  plugins:\n" + naming("a", "b") + naming("b", "a") + profile),
+            "");
+  EXPECT_EQ(error_of("scheduling:\n  plugins:\n" + naming("a", "a") + profile), "");
+  expect_words(error_of("scheduling:\n  plugins:\n" + naming("a", "c") + profile),
+               {"pickd.yaml:3", "no plugin has the name `c`"});
 }
 
 TEST(ProfileErrors, NameAPluginThatPickdDoesNotHaveAndTheNearest) {
