@@ -215,7 +215,8 @@ TEST(TopologyAffinityScorer, FallsWithTheDistanceFromTheDecodeEndpoint) {
 TEST(Explanations, ThatFindNoRoomSayThatTheyAreIncomplete) {
   PickRig rig(filtered());
   for (int at = 0; at < 60; ++at)
-    rig.add(rig.spec("an-endpoint-of-a-long-name-" + std::to_string(at)));
+    rig.add(rig.spec("an-endpoint-of-a-very-long-name-that-fills-a-trace-in-no-time-" +
+                     std::to_string(at)));
   PickTrace trace(PickTrace::kWordsMin);
   rig.scratch().trace = &trace;
   rig.pick_only(rig.request());

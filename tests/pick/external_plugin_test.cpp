@@ -84,7 +84,7 @@ TEST(ExternalPlugins, ThatOthersMayWriteOrThatAreNoLibraryAreRefused) {
   };
   EXPECT_NE(error().find("has 0 bytes"), std::string::npos) << error();
   std::ofstream(path) << "no library at all";
-  EXPECT_NE(error().find("invalid ELF header"), std::string::npos) << error();
+  EXPECT_NE(error().find("file too short"), std::string::npos) << error();
   // Half of one, as while it is being copied there.
   const std::filesystem::path whole = kLibraries + "example_plugin.so";
   std::filesystem::copy_file(whole, path, std::filesystem::copy_options::overwrite_existing);

@@ -124,8 +124,9 @@ void print_request(const ExplainAnswer& answer) {
     std::printf("refused      %s (%s)\n", tools::printable(answer.refused).c_str(),
                 pickd_strerror(answer.status));
   }
-  std::printf("request      %u tokens in %u blocks%s, priority %d", answer.prompt_tokens,
-              answer.prompt_blocks, answer.prompt_cut ? " (cut)" : "", answer.priority);
+  std::printf("request      %u tokens in %u block%s%s, priority %d", answer.prompt_tokens,
+              answer.prompt_blocks, answer.prompt_blocks == 1 ? "" : "s",
+              answer.prompt_cut ? " (cut)" : "", answer.priority);
   const std::pair<const char*, const std::string&> texts[] = {{"model", answer.model},
                                                               {"adapter", answer.adapter},
                                                               {"session", answer.session},

@@ -190,8 +190,7 @@ base::Result<void> try_out(int copy, PluginUse use, const std::string& config) {
     return base::Error{-ETIMEDOUT,
                        std::string("did not come back within 2 s when it was ") + step_name(step)};
   }
-  const bool ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (ended_well) return {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && step == kDone) return {};
   const std::string how = WIFSIGNALED(status)
                               ? std::string("crashed (") + ::strsignal(WTERMSIG(status)) + ")"
                               : "ended its process";

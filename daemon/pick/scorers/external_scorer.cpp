@@ -42,7 +42,7 @@ PluginInfo describe_external_scorer() {
           "Scores of a shared library of your own, which says what it reads; see "
           "include/pickd/plugin.h and "
           "[external-plugins.md](external-plugins.md).",
-          "",
+          "what its score() gives",
           external_parameters(),
           [](Parameters& parameters) -> std::unique_ptr<Plugin> {
             auto loaded = load_external(parameters, PluginUse::kScore);
