@@ -13,8 +13,9 @@ using pick::Explanation;
 template <typename T>
 using List = flatbuffers::Offset<flatbuffers::Vector<T>>;
 
-// Rows of one page, so that it fits a message with the head of the first page.
-constexpr std::size_t kRowBytesMax = 32 * 1024;
+// Of one page, so that it fits a message with what stands outside of its rows and lists: rows take
+// what the lists of the first page leave.
+constexpr std::size_t kPageBytesMax = abi::kControlMessageBytesMax - 4 * 1024;
 constexpr std::size_t kRowOverheadBytes = 96;  // what the message takes for one, besides its values
 constexpr std::size_t kLeftOutMax = 64;
 
@@ -90,6 +91,7 @@ std::size_t bytes_of(const Explanation::RunStage& stage, const Explanation::Cand
 // Rows count through all stages. Returns the first that did not fit; 0: all did.
 std::uint32_t put_rows(flatbuffers::FlatBufferBuilder& builder, const Explanation& explanation,
                        std::uint32_t from, List<flatbuffers::Offset<fb::ExplainRow>>& list) {
+  const std::size_t room = kPageBytesMax - std::min<std::size_t>(kPageBytesMax, builder.GetSize());
   std::vector<flatbuffers::Offset<fb::ExplainRow>> rows;
   std::uint32_t next = 0;
   std::uint32_t row = 0;
@@ -99,7 +101,7 @@ std::uint32_t put_rows(flatbuffers::FlatBufferBuilder& builder, const Explanatio
     for (const Explanation::Candidate& candidate : stage.candidates) {
       if (row++ < from) continue;
       bytes += bytes_of(stage, candidate);
-      if (bytes > kRowBytesMax && !rows.empty()) {
+      if (bytes > room && !rows.empty()) {
         next = row - 1;
         break;
       }
@@ -115,8 +117,6 @@ std::span<const std::uint8_t> page(MessageBuilder& reply, std::uint32_t number,
                                    const std::string& schedule_name, std::uint64_t now_ns,
                                    std::uint32_t& next) {
   flatbuffers::FlatBufferBuilder& builder = reply.builder();
-  List<flatbuffers::Offset<fb::ExplainRow>> rows;
-  next = put_rows(builder, explanation, from, rows);
   std::vector<flatbuffers::Offset<fb::ExplainStage>> stages;
   std::vector<flatbuffers::Offset<fb::ExplainLeftOut>> left_out;
   if (from == 0) {
@@ -130,6 +130,8 @@ std::span<const std::uint8_t> page(MessageBuilder& reply, std::uint32_t number,
   }
   const auto stage_list = builder.CreateVector(stages);
   const auto left_out_list = builder.CreateVector(left_out);
+  List<flatbuffers::Offset<fb::ExplainRow>> rows;
+  next = put_rows(builder, explanation, from, rows);
   const auto refused = builder.CreateString(explanation.refused);
   const auto schedule = builder.CreateString(schedule_name);
   const auto model = builder.CreateString(explanation.model);

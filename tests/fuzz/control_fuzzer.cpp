@@ -147,7 +147,7 @@ class Maker {
   explicit Maker(FuzzedDataProvider& input) : input_(input) {}
 
   std::vector<std::uint8_t> make() {
-    switch (input_.ConsumeIntegralInRange<int>(0, 10)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 11)) {
       case 0: return raw();
       case 1: return finish(fb::CreateOpenChannel(builder_, number(), number()));
       case 2: return finish(fb::CreateCloseChannel(builder_, number() % 16));
@@ -170,6 +170,11 @@ class Maker {
       case 9: {
         const auto tick = input_.ConsumeIntegral<std::uint64_t>();
         return finish(fb::CreateSetClock(builder_, tick, input_.ConsumeBool()));
+      }
+      case 10: {
+        const auto record = input_.ConsumeBytes<std::uint8_t>(number() % 512);
+        const auto bytes = record.empty() ? 0 : builder_.CreateVector(record);
+        return finish(fb::CreateAskExplain(builder_, number() % 4, number(), bytes, number() % 8));
       }
       default: return input_.ConsumeBool() ? hello() : finish(fb::CreateGoodbye(builder_));
     }
