@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "daemon/base/step.hpp"
 #include "daemon/endpoints/count_word.hpp"
 
 namespace pickd::endpoints {
@@ -125,7 +126,9 @@ void EndpointTable::begin_generation(std::uint16_t id, std::uint64_t tick,
   // first: who sees the new `life` must not find confirmed words of the old generation alive.
   record.confirmed_life.store(abi::LifeWord::make(generation, floor, floor).bits,
                               std::memory_order_release);
+  PICKD_STEP("reset: half of the life words");
   record.life.store(abi::LifeWord::make(generation, floor, floor).bits, std::memory_order_release);
+  PICKD_STEP("reset: before the clock is looked at again");
   raise_floors(record, tick);
   record.live_blocks.store(0, std::memory_order_relaxed);
   record.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
@@ -140,6 +143,7 @@ void EndpointTable::raise_floors(abi::EndpointRecord& record, std::uint64_t tick
   // then the life word.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t now = parts_.tick_now();
+  PICKD_STEP("reset: the clock was looked at again");
   if (now <= tick) return;
   const auto stamp = static_cast<std::uint32_t>(now) & abi::kStampMask;
   const std::uint32_t floor = (stamp + 1) & abi::kStampMask;
@@ -152,6 +156,7 @@ void EndpointTable::raise_floors(abi::EndpointRecord& record, std::uint64_t tick
                               abi::newer_stamp(floor, life.horizon(), stamp));
       if (word->compare_exchange_weak(seen, raised.bits, std::memory_order_release)) break;
     }
+    PICKD_STEP("reset: a floor was raised");
   }
 }
 

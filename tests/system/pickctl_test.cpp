@@ -1,5 +1,6 @@
 // pickctl against a real daemon: text and JSON of each command, and its exit codes.
 #include <algorithm>
+#include <csignal>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -131,6 +132,57 @@ TEST(SystemPickctl, GoesOnWatchingWhenTheDaemonRestarts) {
   // What it wrote before the stop may still wait in the pipe: the new daemon's client is the proof.
   EXPECT_TRUE(eventually([&] { return daemon.status().clients == 2; }));
   EXPECT_TRUE(watching->running());
+}
+
+TEST(SystemPickctl, ShowsTheStoreInTextAndAsJson) {
+  Settings settings;
+  settings.state = {"capacity_tokens: 16384"};
+  settings.endpoints = 1;
+  Daemon daemon(settings);
+  const Client client(daemon);
+  const Result result;
+  const auto store = [&] {
+    const Ended json = run("pickctl", {"--socket", daemon.socket(), "--json", "store"});
+    EXPECT_EQ(json.exit_code, 0) << json.errors;
+    return nlohmann::json::parse(json.output);
+  };
+  const auto empty = store();
+  EXPECT_EQ(empty.at("live_words"), 0);
+  EXPECT_EQ(empty.at("replaced_words"), 0);
+  EXPECT_EQ(empty.at("state_bytes"), 32 << 20);
+  EXPECT_EQ(empty.at("block_tokens"), 64);
+  EXPECT_EQ(empty.at("endpoints").at(0).at("capacity_blocks"), 256);
+
+  // Twice its capacity, in prompts of 16 blocks that share nothing.
+  for (int at = 0; at < 32; ++at) {
+    ASSERT_EQ(pick(client, Request(std::to_string(at) + prompt_of(1000)), result), 0);
+  }
+  nlohmann::json full;
+  ASSERT_TRUE(eventually([&] {
+    full = store();
+    const auto& endpoint = full.at("endpoints").at(0);
+    return endpoint.at("horizon_rule") == "capacity" && endpoint.at("live_blocks") <= 256;
+  })) << full.dump(2);
+  const auto& endpoint = full.at("endpoints").at(0);
+  EXPECT_EQ(endpoint.at("name"), "e0");
+  EXPECT_GT(endpoint.at("live_blocks"), 128);
+  EXPECT_GT(full.at("live_words"), 128);
+  EXPECT_GT(full.at("load"), 0.0);
+  EXPECT_LT(full.at("load"), 0.01);
+  const Ended text = run("pickctl", {"--socket", daemon.socket(), "store"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  for (const char* word : {"began", "size", "live", "dead", "hot blocks", "oldest", "replaced",
+                           "global cut", "e0", "256", "capacity"}) {
+    EXPECT_NE(text.output.find(word), std::string::npos) << word << " in\n" << text.output;
+  }
+
+  // A restart keeps what it had, and says that the horizon is not of its own making.
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  const auto warm = store();
+  EXPECT_EQ(warm.at("started"), "warm");
+  ASSERT_TRUE(eventually([&] { return store().at("endpoints").at(0).at("live_blocks") > 128; }));
 }
 
 TEST(SystemPickctl, ExitsWith1WhenNobodyListens) {
