@@ -7,6 +7,7 @@
 #include "daemon/discovery/ranks.hpp"
 #include "daemon/endpoints/configured_spec.hpp"
 #include "daemon/net/unix_socket.hpp"
+#include "daemon/prefix/horizons.hpp"
 #include "daemon/scrape/scraper.hpp"
 #include "daemon/scrape/targets.hpp"
 
@@ -105,6 +106,12 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
       room->segment_->counters(state::kMaintenanceRow), *room->clock_,
       std::max<std::uint64_t>(1, config.reservations.lease_ms / kTickMs)});
   if (room->segment_->warm()) {
+    if (room->clock_->tick() + abi::kClockSlackTicks < header.global_horizon.load()) {
+      // No marker would be seen until then. One too low harms nobody: holders have their own.
+      spdlog::warn("store: the global horizon is damaged, it lies in the future; it is made anew");
+      header.global_horizon.store(room->clock_->tick() -
+                                  std::min(room->clock_->tick(), prefix::kTtlTicksMax));
+    }
     std::vector<std::string> damaged;
     room->endpoint_table_->restore(room->clock_->tick(), &damaged);
     for (const std::string& name : damaged) {

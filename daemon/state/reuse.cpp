@@ -120,9 +120,6 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
            header.prefix_offset == layout.prefix_offset &&
            header.prefix_lines == layout.prefix_lines,
        "its parts lie elsewhere"},
-      {header.global_horizon.load(std::memory_order_relaxed) <=
-           (now_ns - header.tick_base_ns) / abi::kTickNs + abi::kClockSlackTicks,
-       "its horizon lies in the future"},
       {header.superseded.load(std::memory_order_relaxed) == 0, "it was replaced"},
       {header.endpoint_high_water.load(std::memory_order_relaxed) - 1 < layout.endpoint_ids,
        "its endpoint table is damaged"},

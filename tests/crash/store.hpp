@@ -28,6 +28,8 @@ inline state::StateParameters parameters(std::uint64_t mib = 2) {
 
 class Store {
  public:
+  static constexpr std::uint64_t kRoomyLines = 64;
+
   // `lines`: of the file's lines so many are used; few, so that the table is full in a short time.
   Store(const std::string& path, std::uint64_t lines, std::string* origin) : lines_(lines) {
     auto opened = state::StateSegment::open_or_create(path, parameters(), origin);
@@ -55,24 +57,30 @@ class Store {
     sweep_->slice(tick, lines_);
     horizons_->recount();
     horizons_->advance(tick, kTtlTicks);
+    if (lines_ < kRoomyLines) ages_->set_room(ages_->came(), std::int64_t{1} << 40);
   }
 
+  // Returns how many blocks it may have cost: those whose words were replaced, those left out.
   std::uint64_t run(const Script& script, const Operation& operation, std::uint64_t tick) {
     const std::uint32_t id = operation.endpoint;
     switch (operation.kind) {
       case Operation::Kind::kStamp: {
         const abi::Word& word = confirmed(id) ? record(id).confirmed_life : record(id).life;
         const std::uint32_t stamp = prefix::stamp_at(tick, {word.load()});
-        return table_
-            ->stamp(script.prompts[operation.prompt], id, stamp,
-                    confirmed(id) ? abi::Tier::kGpu : abi::Tier::kAssumed, stamp_of(tick))
-            .replaced;
+        const prefix::StampOutcome outcome =
+            table_->stamp(script.prompts[operation.prompt], id, stamp,
+                          confirmed(id) ? abi::Tier::kGpu : abi::Tier::kAssumed, stamp_of(tick));
+        return outcome.replaced + outcome.left_out;
       }
       case Operation::Kind::kRemove:
         table_->remove(script.prompts[operation.prompt].back(), id, stamp_of(tick));
         return 0;
       case Operation::Kind::kReset: reset(id, tick); return 0;
-      case Operation::Kind::kTime: horizons_->advance(tick + operation.ticks, kTtlTicks); return 0;
+      case Operation::Kind::kTime:
+        horizons_->advance(tick + operation.ticks, kTtlTicks);
+        // A table of a few lines has to be filled beyond the load limit, or nothing is replaced.
+        if (lines_ < kRoomyLines) ages_->set_room(ages_->came(), std::int64_t{1} << 40);
+        return 0;
       case Operation::Kind::kSweep: sweep_->slice(tick, lines_); return 0;
     }
     return 0;

@@ -136,8 +136,6 @@ INSTANTIATE_TEST_SUITE_P(
                [](auto& h) { h.hash_secret[17] ^= 4; }},
         Damage{"TickBasesBit", "fixed when it was made is damaged",
                [](auto& h) { h.tick_base_ns -= std::uint64_t{1} << 20; }},
-        Damage{"GlobalHorizon", "horizon lies in the future",
-               [](auto& h) { h.global_horizon.store(1 << 16); }},
         Damage{"HalfWritten", "another version", [](auto& h) { h.segment.version.store(0); }},
         Damage{"Offset", "parts lie elsewhere", [](auto& h) { h.prefix_offset += 4096; }},
         Damage{"Lines", "parts lie elsewhere", [](auto& h) { h.prefix_lines *= 2; }},

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "abi/state_layout.hpp"
 #include "tests/system/support.hpp"
 
 namespace pickd::systests {
@@ -197,6 +198,34 @@ const Doubt kDoubts[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, SystemWarmRestartDoubts, testing::ValuesIn(kDoubts),
                          [](const auto& test) { return test.param.name; });
+
+TEST(SystemWarmRestart, SaysWhichEndpointsHorizonsAreDamagedAndRemembersAtOnceAgain) {
+  Daemon daemon;
+  for (unsigned seed = 0; seed < 10; ++seed) pick_prompt(daemon, seed);
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  std::fstream file(daemon.state(), std::ios::in | std::ios::out | std::ios::binary);
+  abi::StateHeader header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  ASSERT_TRUE(file.good());
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    const auto at =
+        static_cast<std::streamoff>(header.endpoints_offset + id * sizeof(abi::EndpointRecord));
+    std::uint64_t life = 0;
+    file.seekg(at).read(reinterpret_cast<char*>(&life), sizeof life);
+    life ^= 1U << 16;
+    file.seekp(at).write(reinterpret_cast<const char*>(&life), sizeof life);
+  }
+  file.close();
+  daemon.start();
+  for (const char* name : {"e0", "e1", "e2", "e3"}) {
+    EXPECT_NE(daemon.log().find(std::string("what ") + name + " held is forgotten"),
+              std::string::npos)
+        << daemon.log();
+  }
+  EXPECT_EQ(pick_prompt(daemon, 3).match_tokens, 0U);
+  EXPECT_EQ(pick_prompt(daemon, 3).match_tokens, kPromptTokens);
+}
 
 TEST(SystemWarmRestart, SurvivesRandomDamageOfTheTables) {
   // Words are flipped all over the file but for its header: the daemon goes on, answers, and
