@@ -6,9 +6,22 @@
 
 namespace pickd::endpoints {
 
+namespace {
+
+bool is_control(char letter) { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F; }
+
+// A name that may be anything, for a log.
+std::string shown(const std::string& name) {
+  std::string text = name.substr(0, abi::kEndpointNameBytesMax);
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text.size() == name.size() ? text : text + "...";
+}
+
+}  // namespace
+
 base::Result<void> check_spec(const EndpointSpec& spec) {
   const auto refuse = [&spec](const std::string& text) {
-    return base::Error{-EINVAL, "endpoint \"" + spec.name + "\": " + text};
+    return base::Error{-EINVAL, "endpoint \"" + shown(spec.name) + "\": " + text};
   };
   if (spec.name.empty() || spec.name.size() > abi::kEndpointNameBytesMax) {
     return refuse("its name must have 1 to 127 bytes");
@@ -19,9 +32,7 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   for (const std::string* text :
        {&spec.name, &spec.address, &spec.pool, &spec.metrics_url, &spec.engine}) {
     // Terminals and logs show these; what moves a cursor has no place in them.
-    const bool control = std::any_of(text->begin(), text->end(), [](char letter) {
-      return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
-    });
+    const bool control = std::any_of(text->begin(), text->end(), is_control);
     if (text->find('\0') != std::string::npos)
       return refuse("name, address, pool, metrics URL and engine cannot hold NUL bytes");
     if (control)

@@ -105,6 +105,15 @@ struct BadSpec {
 
 class CheckSpec : public ::testing::TestWithParam<BadSpec> {};
 
+TEST(CheckSpecText, IsOneLineWhateverTheNameIs) {
+  EndpointSpec made = spec("a");
+  made.name = "p\n\x1b[2J" + std::string(5000, 'y');
+  const std::string text = check_spec(made).error().text;
+  EXPECT_LT(text.size(), 250U);
+  EXPECT_EQ(text.find_first_of("\n\x1b"), std::string::npos);
+  EXPECT_EQ(text.rfind("endpoint \"p??[2Jyyy", 0), 0U) << text;
+}
+
 TEST_P(CheckSpec, RefusesWithWordsOnWhatWouldBeRight) {
   EndpointSpec made = spec("a");
   ASSERT_TRUE(check_spec(made).ok());
