@@ -71,34 +71,56 @@ void DiscoveryOwner::forget_others(const config::Config& config) {
   }
 }
 
-void DiscoveryOwner::took(const Pool& pool, const discovery::SetKeeper::Taken& taken) {
+void DiscoveryOwner::took(Pool& pool, const discovery::SetKeeper::Taken& taken) {
   if (taken.changed) {
     counters_.add(abi::Counter::discovery_sets);
-    spdlog::info("discovery of pool \"{}\": {} endpoints", pool.name, taken.endpoints);
+    pool.given = true;
+    pool.endpoints = taken.endpoints;
+    pool.said_endpoints.reset();
+    tell(pool);
   }
   counters_.add(abi::Counter::discovery_left_out, taken.complaints.size());
   for (const std::string& complaint : taken.complaints) {
-    spdlog::warn("discovery of pool \"{}\": left out: {}", pool.name, complaint);
+    if (pool.lines.take(room_.clock().tick()))
+      spdlog::warn("discovery of pool \"{}\": left out: {}", pool.name, complaint);
   }
 }
 
-// Said once, and once more when it is over.
 void DiscoveryOwner::trouble(Pool& pool, const std::string& why) {
   if (pool.trouble == why) return;
   pool.trouble = why;
-  if (why.empty()) {
+  if (!why.empty()) counters_.add(abi::Counter::discovery_troubles);
+  tell(pool);
+}
+
+// What is new since the log said something: a trouble once, and once more when it is over.
+void DiscoveryOwner::tell(Pool& pool) {
+  if (pool.said_endpoints != pool.endpoints && pool.given &&
+      pool.lines.take(room_.clock().tick())) {
+    pool.said_endpoints = pool.endpoints;
+    spdlog::info("discovery of pool \"{}\": {} endpoints", pool.name, pool.endpoints);
+  }
+  if (pool.said_trouble == pool.trouble || !pool.lines.take(room_.clock().tick())) return;
+  pool.said_trouble = pool.trouble;
+  if (pool.trouble.empty()) {
+    pool.said_lines.clear();
     spdlog::info("discovery of pool \"{}\": all is well again", pool.name);
     return;
   }
-  counters_.add(abi::Counter::discovery_troubles);
-  std::istringstream lines(why);
-  for (std::string line; std::getline(lines, line);)
-    spdlog::warn("discovery of pool \"{}\": {}", pool.name, line);
+  std::set<std::string> said;
+  std::istringstream lines(pool.trouble);
+  for (std::string line; std::getline(lines, line);) {
+    if (!pool.said_lines.contains(line))
+      spdlog::warn("discovery of pool \"{}\": {}", pool.name, line);
+    said.insert(line);
+  }
+  pool.said_lines = std::move(said);
 }
 
 void DiscoveryOwner::try_again() {
   for (const auto& pool : pools_) {
     if (pool->keeper->left_out()) took(*pool, pool->keeper->again());
+    tell(*pool);
   }
   timer_ = reactor_.after(kTryAgainNs, [this] { try_again(); });
 }

@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/base/allowance.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
 #include "daemon/control/engine_room.hpp"
@@ -28,9 +31,18 @@ class DiscoveryOwner {
   ~DiscoveryOwner();
 
  private:
+  static constexpr std::uint32_t kLinesAtOnce = 20;
+  static constexpr std::uint64_t kLinePauseTicks = 100;  // 5 s
   struct Pool {
     std::string name;
-    std::string trouble;  // as the log said last
+    std::string trouble;                    // as its source said last
+    std::string said_trouble;               // as the log did
+    std::set<std::string> said_lines = {};  // of it
+    bool given = false;                     // a set
+    std::size_t endpoints = 0;
+    std::optional<std::size_t> said_endpoints;
+    // One that changes all the time is worth a line now and then: what it came to is said later.
+    base::Allowance lines{kLinesAtOnce, kLinePauseTicks};
     std::unique_ptr<discovery::SetKeeper> keeper;
     std::unique_ptr<discovery::Source> source;
   };
@@ -39,8 +51,9 @@ class DiscoveryOwner {
       : reactor_(reactor), room_(room), counters_(counters) {}
   base::Result<void> add(const config::PoolConfig& pool, const config::Config& config);
   void forget_others(const config::Config& config);
-  void took(const Pool& pool, const discovery::SetKeeper::Taken& taken);
+  void took(Pool& pool, const discovery::SetKeeper::Taken& taken);
   void trouble(Pool& pool, const std::string& why);
+  void tell(Pool& pool);
   void try_again();
 
   net::Reactor& reactor_;

@@ -360,6 +360,7 @@ bool ApiServer::respond_watch(const Line& line, const Query& query) {
                "\n";
     }
     const bool lies = lie_ == Lie::kEventAndEnd || lie_ == Lie::kEventAndExpire;
+    if (lie_ == Lie::kNonsense) lines += "nonsense\n";
     if (lies) lines += Json{{"type", "MODIFIED"}, {"object", lie_object_}}.dump() + "\n";
     for (; said < said_.size(); ++said) lines += said_[said] + "\n";
     if (expires != expires_ || lie_ == Lie::kEventAndExpire) {

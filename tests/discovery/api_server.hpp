@@ -53,9 +53,10 @@ class ApiServer {
   // What a server that means no good, or is broken, does from now on.
   enum class Lie {
     kNone,
-    kEndlessList,    // every page is followed by another one
-    kEventAndEnd,    // every watch tells of something, with an old version, and ends in order
-    kEventAndExpire  // and ends with "your version is too old"
+    kEndlessList,     // every page is followed by another one
+    kEventAndEnd,     // every watch tells of something, with an old version, and ends in order
+    kEventAndExpire,  // and ends with "your version is too old"
+    kNonsense         // every watch says what is no event
   };
   void lie(Lie lie, Json object = {});  // of this object
 

@@ -308,6 +308,16 @@ TEST_F(KubernetesSourceTest, MakesFewSetsOfChangesThatDoNotEnd) {
   EXPECT_GT(changes, kSets);
 }
 
+TEST_F(KubernetesSourceTest, IsNotWellWhileEveryWatchFailsThoughEveryListIsGood) {
+  api_.lie(ApiServer::Lie::kNonsense);
+  start();
+  ASSERT_TRUE(eventually([&] { return api_.watches(kSlices) >= 8; }));
+  EXPECT_EQ(heard_.troubles(), 1) << "said once, not once a list";
+  EXPECT_NE(heard_.trouble(), "");
+  api_.lie(ApiServer::Lie::kNone);
+  EXPECT_TRUE(eventually([&] { return heard_.trouble().empty(); })) << "once a watch has lasted";
+}
+
 TEST_F(KubernetesSourceTest, TakesAListWithoutEndForNone) {
   api_.put(kSlices, slice("vllm-1", {endpoint("a", "10.0.0.1")}));
   start();

@@ -18,6 +18,9 @@ constexpr std::uint64_t kCalmNs = 1'000'000'000;
 constexpr const char* kPoolGroups[] = {"inference.networking.k8s.io/v1",
                                        "inference.networking.x-k8s.io/v1alpha2"};
 
+// Told apart from what the watch itself says of its collection.
+constexpr const char* kTooMany = "number of ";
+
 std::string label_query(const Labels& labels) {
   std::string selector;
   for (const auto& [key, value] : labels)
@@ -65,14 +68,15 @@ ListWatchHooks KubernetesSource::keep(Collection<Facts>& collection, Read read,
   hooks.list_ends = [this, &collection, what] {
     collection.now = std::exchange(collection.incoming, {});
     collection.whole = true;
-    trouble(what, "");
+    trouble(kTooMany + what, "");
     tell_soon();
   };
   hooks.changed = [this, &collection, read, what](const nlohmann::json& object) {
     const std::string name = name_of(object);
     if (collection.now.size() >= kObjectsMax && !collection.now.contains(name)) {
-      return trouble(what, "there are more than " + std::to_string(kObjectsMax) +
-                               "; the others are left out; choose fewer by their labels");
+      return trouble(kTooMany + what,
+                     "there are more than " + std::to_string(kObjectsMax) +
+                         "; the others are left out; choose fewer by their labels");
     }
     collection.now.insert_or_assign(name, read(object));
     tell_soon();

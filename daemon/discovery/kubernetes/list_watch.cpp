@@ -22,14 +22,18 @@ constexpr int kGone = 410;
 constexpr std::uint32_t kPagesMax = 1000;  // of a list; some may be empty
 // Beginnings, ends, keys and values. A page of nothing but "[]" would be 20 times its size.
 constexpr std::size_t kElementsMax = 2'000'000;
+constexpr int kDepthMax = 64;
 
-// Discarded, as what is no JSON, when it has more elements than anything that is meant.
+// Discarded, as what is no JSON, when it has more elements, or deeper ones, than anything that is
+// meant.
+// What the callback refuses is not built.
 json parse(std::string_view text) {
   std::size_t elements = 0;
-  json parsed = json::parse(
-      text,
-      [&elements](int, json::parse_event_t, const json&) { return ++elements <= kElementsMax; },
-      false);
+  const auto count = [&elements](int depth, json::parse_event_t, const json&) {
+    elements = depth > kDepthMax ? kElementsMax + 1 : elements + 1;
+    return elements <= kElementsMax;
+  };
+  json parsed = json::parse(text, count, false);
   if (elements > kElementsMax) return json(json::value_t::discarded);
   return parsed;
 }
@@ -44,7 +48,10 @@ ListWatch::ListWatch(net::Reactor& reactor, const net::http::Url& server,
       options_(std::move(options)),
       hooks_(std::move(hooks)) {}
 
-ListWatch::~ListWatch() { reactor_.cancel(timer_); }
+ListWatch::~ListWatch() {
+  reactor_.cancel(timer_);
+  reactor_.cancel(steady_);
+}
 
 void ListWatch::start() { again(0, true); }
 
@@ -85,6 +92,10 @@ void ListWatch::watch() {
   buffer_.clear();
   complaint_.clear();
   client_.get(request, *this);
+  reactor_.cancel(steady_);
+  steady_ = reactor_.after(kShortNs, [this] {
+    if (doing_ == Doing::kWatching && status_ == 200) over();
+  });
 }
 
 void ListWatch::again(std::uint64_t delay_ms, bool from_list) {
@@ -107,6 +118,7 @@ void ListWatch::again(std::uint64_t delay_ms, bool from_list) {
 
 void ListWatch::fail(const std::string& why, bool from_list) {
   troubled_ = true;
+  list_troubled_ = doing_ == Doing::kListing;
   again(pause_ms(std::max(failures_++, too_old_)), from_list);
   hooks_.trouble(why);
 }
@@ -128,6 +140,8 @@ std::uint64_t ListWatch::soon_ms() {
   return again ? pause_ms(0) : 0;
 }
 
+// Lists that can be read say nothing of watches that fail: those are well when one has lasted, or
+// ended as it may.
 void ListWatch::over() {
   failures_ = 0;
   if (!troubled_) return;
@@ -137,7 +151,6 @@ void ListWatch::over() {
 
 bool ListWatch::head(const net::http::Head& head) {
   status_ = head.status;
-  if (doing_ == Doing::kWatching && status_ == 200) over();
   return true;
 }
 
@@ -216,7 +229,7 @@ void ListWatch::take_page() {
   for (std::size_t at = 0; at < count; ++at) hooks_.found((*items)[at]);
   if (!more_.empty()) return list();
   version_ = version;
-  over();
+  if (list_troubled_) over();
   hooks_.list_ends();
   watch();
 }
@@ -262,6 +275,7 @@ void ListWatch::done(const net::http::Outcome& outcome) {
 // is gone on with from the newest version. Those that end at once and told nothing get pauses
 // between.
 void ListWatch::watch_ended() {
+  over();
   const bool lasted = base::monotonic_ns() - watch_began_ns_ >= kShortNs;
   if (lasted) too_old_ = 0;
   silent_ = told_any_ || lasted ? 0 : silent_ + 1;

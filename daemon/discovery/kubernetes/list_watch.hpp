@@ -90,12 +90,14 @@ class ListWatch final : private net::http::ResponseSink {
   bool list_anew_ = false;
   bool told_any_ = false;  // by the watch that runs
   bool troubled_ = false;
+  bool list_troubled_ = false;  // by a list
   std::uint32_t failures_ = 0;  // in a row
   std::uint32_t too_old_ = 0;   // versions in a row that the server gave and did not take
   std::uint32_t silent_ = 0;    // watches in a row that ended at once and told nothing
   std::uint64_t watch_began_ns_ = 0;
   std::uint64_t went_on_ns_ = 0;  // when soon_ms() was asked last
   net::Reactor::TimerId timer_ = 0;
+  net::Reactor::TimerId steady_ = 0;  // since the watch that runs began
 };
 
 }  // namespace pickd::discovery::kubernetes
