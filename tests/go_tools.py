@@ -38,8 +38,13 @@ def need_go(binary):
     version = re.match(r"go(\d+)\.(\d+)", said)
     if version is None or tuple(map(int, version.groups())) < GO_MIN:
         skip("Go is %s; Go %d.%d or newer runs these tests" % ((said.strip() or "unknown",) + GO_MIN))
-    if not os.path.exists(os.path.join(binary, "lib/libpickd.so")):
-        skip("libpickd.so is not built in " + binary)
+    need_library(binary, "libpickd.so")
+
+
+def need_library(binary, name):
+    """Exits where a library that the modules link is not built."""
+    if not os.path.exists(os.path.join(binary, "lib", name)):
+        skip("%s is not built in %s" % (name, binary))
 
 
 def need_modules(folder, env):

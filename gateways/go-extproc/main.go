@@ -139,8 +139,12 @@ func run(arguments []string) error {
 		return err
 	}
 	defer client.Close()
-	page := &metrics.Page{}
-	server := extproc.NewServer(client, body.Minimal(s.bodyMaxBytes), page, extproc.Options{
+	bodies, err := body.NewLibrary(s.bodyMaxBytes)
+	if err != nil {
+		return err
+	}
+	page := &metrics.Page{More: bodies.WriteMetrics}
+	server := extproc.NewServer(client, bodies.Reader, page, extproc.Options{
 		PickTimeout: s.pickTimeout,
 		Fallbacks:   s.fallbacks,
 		Objectives:  s.objectives,

@@ -57,14 +57,18 @@ func main() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	picking := serve(directory+"/picking", extproc.NewServer(client, body.Minimal(bodyMax), &metrics.Page{},
+	bodies, err := body.NewLibrary(bodyMax)
+	if err != nil {
+		log.Fatal(err)
+	}
+	picking := serve(directory+"/picking", extproc.NewServer(client, bodies.Reader, &metrics.Page{},
 		extproc.Options{PickTimeout: time.Second}))
 	nothing := serve(directory+"/nothing", &idle{})
 
-	bodies := makeBodies(*promptBytes)
+	texts := makeBodies(*promptBytes)
 	var took [2][]time.Duration
 	for at := -*requests / 10; at < *requests; at++ {
-		text := bodies[(at+*requests)%prompts]
+		text := texts[(at+*requests)%prompts]
 		for which, server := range []extprocv3.ExternalProcessorClient{picking, nothing} {
 			if at%2 == 0 { // who goes first alternates
 				which = 1 - which

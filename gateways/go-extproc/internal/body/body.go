@@ -46,5 +46,5 @@ type Reader interface {
 	Release()
 }
 
-// New makes readers whose bodies have at most that many bytes.
+// New gives a reader for one request.
 type New func() (Reader, error)

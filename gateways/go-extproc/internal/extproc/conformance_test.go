@@ -208,6 +208,18 @@ func TestBodiesThatCannotBeReadArePickedByLoad(t *testing.T) {
 	}
 }
 
+func TestPathsWithAQueryOrASubPathAreRead(t *testing.T) {
+	g := startGateway(t, extproc.Options{})
+	for _, path := range []string{"/v1/messages?beta=true", "/v1/chat/completions", "/v1/completions?x=/y"} {
+		e := g.exchange(t)
+		e.send(&extprocv3.ProcessingRequest{Request: &extprocv3.ProcessingRequest_RequestHeaders{
+			RequestHeaders: httpHeaders([]string{":method", "POST", ":path", path}, false)}})
+		e.requestBody(`{"model": "of nobody", "max_tokens": 1, "prompt": "p", "messages": [{"role": "user", "content": "p"}]}`, true)
+		e.refusal(e.receive(), 404) // whoever knows the model has read the body
+		e.ends()
+	}
+}
+
 func TestHeadersThatMeanNothingDoNoHarm(t *testing.T) {
 	g := startGateway(t, extproc.Options{Objectives: map[string]int{"batch": -5}, Attributes: []string{"x-tier"}})
 	for _, headers := range [][]string{

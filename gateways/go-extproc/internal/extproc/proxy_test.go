@@ -56,9 +56,14 @@ func startGateway(t *testing.T, options extproc.Options, yaml ...string) *gatewa
 	if options.PickTimeout == 0 {
 		options.PickTimeout = 20 * time.Second // a late machine is no fault
 	}
+	bodies, err := body.NewLibrary(bodyMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.page.More = bodies.WriteMetrics
 	server := grpc.NewServer()
 	extprocv3.RegisterExternalProcessorServer(server,
-		extproc.NewServer(client, body.Minimal(bodyMax), g.page, options))
+		extproc.NewServer(client, bodies.Reader, g.page, options))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

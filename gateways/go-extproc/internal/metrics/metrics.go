@@ -51,6 +51,8 @@ var bounds = [...]int64{5, 10, 20, 50, 100, 200, 500, 1000, 5000, 20000, 100000}
 
 // A Page has the counters of one server. Its methods may be called by any goroutine.
 type Page struct {
+	More func(io.Writer) // writes what others count; may be nil
+
 	requests [outcomes]atomic.Uint64
 	reports  [reports]atomic.Uint64
 	noPrompt atomic.Uint64
@@ -126,4 +128,7 @@ func (p *Page) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "pickd_extproc_pick_seconds_sum %g\npickd_extproc_pick_seconds_count %d\n",
 		time.Duration(p.nanos.Load()).Seconds(), total)
+	if p.More != nil {
+		p.More(w)
+	}
 }

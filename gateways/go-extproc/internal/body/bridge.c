@@ -1,0 +1,69 @@
+// See bridge.h.
+#include "bridge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int bodygo_new(size_t body_bytes_max, pickd_body_counters* counters, bodygo_reader** reader) {
+  pickd_body_options options = PICKD_BODY_OPTIONS_INIT;
+  bodygo_reader* made = calloc(1, sizeof *made);
+  int code;
+  if (made == NULL) return -ENOMEM;
+  options.body_bytes_max = body_bytes_max;
+  options.counters = counters;
+  code = pickd_body_new(&options, &made->body);
+  if (code != 0) {
+    free(made);
+    return code;
+  }
+  *reader = made;
+  return 0;
+}
+
+void bodygo_free(bodygo_reader* reader) {
+  pickd_body_free(reader->body);
+  free(reader);
+}
+
+// Takes headers out of their flat form; how many there were.
+static size_t unpack(const unsigned char* from, size_t size, pickd_attribute* to) {
+  size_t count = 0;
+  while (size >= 4 && count < BODYGO_HEADERS_MAX) {
+    const size_t name = from[0] | (size_t)from[1] << 8;
+    const size_t value = from[2] | (size_t)from[3] << 8;
+    from += 4;
+    size -= 4;
+    if (size < name + value) break;
+    to[count].key.data = from;
+    to[count].key.size = name;
+    to[count].value.data = from + name;
+    to[count].value.size = value;
+    ++count;
+    from += name + value;
+    size -= name + value;
+  }
+  return count;
+}
+
+int bodygo_begin(bodygo_reader* reader, const char* path, size_t path_size,
+                 const unsigned char* headers, size_t headers_size) {
+  pickd_attribute unpacked[BODYGO_HEADERS_MAX];
+  pickd_body_head head = PICKD_BODY_HEAD_INIT;
+  head.path.data = path;
+  head.path.size = path_size;
+  head.headers = unpacked;
+  head.header_count = unpack(headers, headers_size, unpacked);
+  return pickd_body_begin(reader->body, &head);
+}
+
+int bodygo_add(bodygo_reader* reader, const void* data, size_t size) {
+  return pickd_body_add(reader->body, data, size);
+}
+
+int bodygo_end(bodygo_reader* reader) { return pickd_body_end(reader->body); }
+
+int bodygo_request(bodygo_reader* reader) {
+  const pickd_request empty = PICKD_REQUEST_INIT;
+  reader->request = empty;
+  return pickd_body_request(reader->body, PICKD_BODY_LONGEST, &reader->request);
+}
