@@ -15,12 +15,12 @@ config::SchedulingConfig make_chwbl_policy();
 
 namespace {
 
-config::SchedulingConfig make_default() {
+config::SchedulingConfig make_prefix_load() {
   static constexpr PluginWeight kPlugins[] = {{"prefix-cache-scorer", 3},
                                               {"active-request-scorer", 2},
                                               {"token-load-scorer", 2},
                                               {"max-score-picker", 1}};
-  return make_scheduling("default", kPlugins);
+  return make_scheduling("prefix-load", kPlugins);
 }
 
 config::SchedulingConfig make_least_predicted_cost() {
@@ -39,8 +39,10 @@ config::SchedulingConfig make_epp_default() {
 }
 
 const BuiltinProfile kProfiles[] = {
-    {"default", "prefix 3, active-request 2, token-load 2", make_default},
-    {"least-predicted-cost", "fewest seconds by learned rates", make_least_predicted_cost},
+    {"least-predicted-cost", "the default: fewest seconds by learned rates",
+     make_least_predicted_cost},
+    {"prefix-load", "prefix 3, active-request 2, token-load 2, from own counts alone",
+     make_prefix_load},
     {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3",
      make_epp_default},
     {"epp-affinity",

@@ -9,7 +9,7 @@ namespace pickd::pick {
 
 namespace {
 
-constexpr std::string_view kDefaultProfile = "default";
+constexpr std::string_view kDefaultProfile = "least-predicted-cost";
 // Without predictions.
 constexpr std::string_view kPlainProfile = "epp-default";
 constexpr std::string_view kDefaultDetector = "utilization-detector";

@@ -120,7 +120,8 @@ TEST_P(FieldCases, AMatchBelowTheShortestThatCountsMovesNobody) {
   EXPECT_LE(most(tally), 300U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, FieldCases, ::testing::Values("default"));
+INSTANTIATE_TEST_SUITE_P(Each, FieldCases,
+                         ::testing::Values("least-predicted-cost", "prefix-load"));
 
 // Case 1 for those that score by what engines tell, when none tells anything.
 TEST(FieldCasesByName, FourSilentEndpointsShareUnrelatedPromptsUnderEppDefault) {
@@ -140,7 +141,7 @@ TEST(FieldCasesByName, FourSilentEndpointsShareUnrelatedPromptsUnderEppDefault) 
 
 // Case 5: whoever holds few blocks is not idle for that.
 TEST(FieldCasesByName, AMissGoesToTheIdleEndpointHoweverMuchItHolds) {
-  for (const char* profile : {"default", "least-request"}) {
+  for (const char* profile : {"prefix-load", "least-request"}) {
     RigOptions options;
     options.profile = profile;
     PickRig rig(options);
@@ -202,7 +203,7 @@ TEST(FieldCasesByName, AFlappingEndpointCountsOnlyItsOwnGeneration) {
 
 // Case 34: endpoints nobody scraped yet are neither full nor out of the question.
 TEST(FieldCasesByName, FreshEndpointsWithoutAScrapeArePicked) {
-  for (const char* profile : {"default", "epp-default"}) {
+  for (const char* profile : {"prefix-load", "epp-default"}) {
     RigOptions options;
     options.profile = profile;
     PickRig rig(options);

@@ -30,7 +30,7 @@ inline std::vector<std::uint64_t> chain(std::uint64_t salt, std::size_t blocks,
 }
 
 struct RigOptions {
-  std::string profile = "default";  // a built-in one, unless `scheduling` is set
+  std::string profile = "prefix-load";  // a built-in one, unless `scheduling` is set
   config::SchedulingConfig scheduling{};
   std::uint32_t block_tokens = 64;
   std::uint32_t blocks_min = 1;
@@ -38,6 +38,7 @@ struct RigOptions {
   std::uint64_t lines = 1 << 14;
   std::uint32_t ids = 64;
   std::uint64_t seed = 1;
+  bool predicts = true;
 };
 
 // Plugins by type and weight, as a scheduling configuration.
@@ -70,9 +71,11 @@ class PickRig {
         slots_(new abi::Reservation[kSlots]()),
         table_({words_.get(), options.lines, records_.get(), options.ids, &global_horizon_, 10}),
         reservations_(slots_.get(), kSlots, records_.get()),
+        flights_(options.ids, kSlots),
         endpoints_({records_.get(), options.ids, &high_water_, 0}, store_),
         counters_(row_),
         scratch_(std::make_unique<PickScratch>(options.seed)) {
+    if (options.predicts) reservations_.observe(flights_);
     for (std::uint64_t at = 0; at < options.lines * abi::kWordsPerLine; ++at) {
       new (words_.get() + at) abi::Word(0);
     }
@@ -85,7 +88,8 @@ class PickRig {
   void use(std::unique_ptr<const Schedule> schedule) {
     core_ = std::make_unique<PickCore>(
         PickCore::Parts{records_.get(), &table_, &reservations_, options_.block_tokens,
-                        options_.blocks_min, options_.blocks_max, 42},
+                        options_.blocks_min, options_.blocks_max, 42,
+                        options_.predicts ? &flights_ : nullptr},
         std::move(schedule));
     if (scratch_) scratch_->schedule = nullptr;  // of the core before
   }
@@ -114,6 +118,7 @@ class PickRig {
         tokens != 0 ? tokens : static_cast<std::uint32_t>(keys.size()) * options_.block_tokens;
     made.ticket = {7, ++sequence_};
     made.uid = kUid;
+    made.now_ns = tick * abi::kTickNs;
     return made;
   }
   PickResult pick_only(const PickRequest& request) {
@@ -209,6 +214,7 @@ class PickRig {
   abi::Word row_[abi::kCountersMax]{};
   prefix::PrefixTable table_;
   endpoints::Reservations reservations_;
+  Flights flights_;
   endpoints::TopologyStore store_;
   endpoints::EndpointTable endpoints_;
   state::Counters counters_;

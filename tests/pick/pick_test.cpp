@@ -109,8 +109,10 @@ TEST(Pick, ListsFallbacksByTheirScore) {
   }
 }
 
-TEST(Pick, KnowsNoPredictionYet) {
-  PickRig rig;
+TEST(Pick, SaysNothingOfLatenciesWhereNoneAreLearned) {
+  RigOptions options;
+  options.predicts = false;
+  PickRig rig(options);
   rig.add_endpoints(1);
   const PickResult result = rig.pick(rig.request());
   EXPECT_TRUE(std::isnan(result.predicted_ttft_ms));

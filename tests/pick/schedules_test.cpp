@@ -326,7 +326,8 @@ TEST(Schedules, MayBeReplacedWhileOthersPick) {
       }
     });
   }
-  const char* const profiles[] = {"default", "epp-default", "round-robin", "lmetric", "chwbl"};
+  const char* const profiles[] = {"least-predicted-cost", "epp-default", "round-robin", "lmetric",
+                                  "chwbl"};
   for (int turn = 0; turn < 200; ++turn) {
     config::SchedulingConfig named;
     named.profile = profiles[turn % 5];

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::vector<std::string> profiles = {"epp-default", "default"};
+  std::vector<std::string> profiles = {"epp-default", "least-predicted-cost"};
   std::vector<std::uint32_t> endpoints = {5, 25, 100, 1000};
   std::uint32_t prompt_tokens = 4000;
   std::uint32_t picks = 20'000;
