@@ -37,7 +37,7 @@ def envoy(binary):
 def main():
     source, binary = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     go_tools.need_go(binary)
-    go_tools.need_library(binary, "libpickd_body_static.a")
+    go_tools.need_library(binary, "libpickd-body.so")
     folder = os.path.join(source, "gateways/go-extproc")
     env = go_tools.environment(binary)
     go_tools.need_modules(folder, env)

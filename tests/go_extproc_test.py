@@ -12,7 +12,7 @@ import go_tools
 def main():
     source, binary = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     go_tools.need_go(binary)
-    go_tools.need_library(binary, "libpickd_body_static.a")
+    go_tools.need_library(binary, "libpickd-body.so")
     folder = os.path.join(source, "gateways/go-extproc")
     go_tools.need_modules(folder, go_tools.environment(binary))
     wrong = go_tools.check_module(folder, go_tools.environment(binary), race=["./internal/..."])

@@ -68,7 +68,7 @@ func (q *queue) wanted() *int32 { return (*int32)(unsafe.Pointer(&q.memory.wante
 
 // admit submits those in line as far as there is room; under mutex.
 func (q *queue) admit() {
-	if !q.closed {
+	if !q.closed && atomic.LoadInt32(q.wanted()) != 0 {
 		atomic.StoreInt32(q.wanted(), 0)
 	}
 	if q.inbox.count.Load() != 0 {

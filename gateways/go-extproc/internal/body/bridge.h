@@ -9,7 +9,9 @@ enum { BODYGO_HEADERS_MAX = 16 };
 
 typedef struct bodygo_reader {
   pickd_body* body;
-  pickd_request request; /* filled by bodygo_request() */
+  pickd_answer* answer;
+  pickd_report_info report; /* filled by bodygo_report() */
+  pickd_request request;    /* filled by bodygo_request() */
 } bodygo_reader;
 
 /* body_bytes_max as in pickd_body_options. */
@@ -23,5 +25,12 @@ int bodygo_begin(bodygo_reader* reader, const char* path, size_t path_size,
 int bodygo_add(bodygo_reader* reader, const void* data, size_t size);
 int bodygo_end(bodygo_reader* reader);
 int bodygo_request(bodygo_reader* reader);
+
+/* The answer to the body that was read last; headers as above. */
+int bodygo_begin_answer(bodygo_reader* reader, int status, const unsigned char* headers,
+                        size_t headers_size);
+int bodygo_add_answer(bodygo_reader* reader, const void* data, size_t size);
+int bodygo_end_answer(bodygo_reader* reader);
+int bodygo_report(bodygo_reader* reader);
 
 #endif /* BODYGO_BRIDGE_H */

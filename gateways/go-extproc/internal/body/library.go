@@ -8,6 +8,12 @@ package body
 // #cgo nocallback bodygo_add
 // #cgo nocallback bodygo_end
 // #cgo nocallback bodygo_request
+// #cgo noescape bodygo_begin_answer
+// #cgo nocallback bodygo_begin_answer
+// #cgo noescape bodygo_add_answer
+// #cgo nocallback bodygo_add_answer
+// #cgo nocallback bodygo_end_answer
+// #cgo nocallback bodygo_report
 import "C"
 
 import (
@@ -31,7 +37,7 @@ const idleMax = 256 // readers that are kept, with the memory of the bodies that
 // The headers that the library looks at.
 var wantedHeaders = map[string]bool{
 	"x-session-id": true, "x-claude-code-session-id": true, "x-session-affinity": true, "x-request-id": true,
-	"x-llm-d-inference-fairness-id": true, "x-gateway-inference-fairness-id": true, "content-encoding": true,
+	"x-llm-d-inference-fairness-id": true, "x-gateway-inference-fairness-id": true, "content-encoding": true, "content-type": true,
 }
 
 // NewLibrary makes readers of bodies of at most that many bytes. It lives as long as the process.
@@ -72,24 +78,28 @@ func (l *Library) WriteMetrics(w io.Writer) {
 }
 
 type reader struct {
-	answer
 	library *Library
 	raw     *C.bodygo_reader
 	packed  []byte
 }
 
 func (r *reader) Begin(path string, headers []pickd.Attribute) error {
-	r.answer = answer{}
+	r.pack(headers)
+	return failure(C.bodygo_begin(r.raw, (*C.char)(unsafe.Pointer(unsafe.StringData(path))), C.size_t(len(path)),
+		(*C.uchar)(unsafe.SliceData(r.packed)), C.size_t(len(r.packed))))
+}
+
+// pack makes the flat form of headers.
+func (r *reader) pack(headers []pickd.Attribute) {
+	const longest = 1<<16 - 1
 	r.packed = r.packed[:0]
 	for at := range headers {
 		key, value := headers[at].Key, headers[at].Value
-		if wantedHeaders[key] && len(value) <= 1<<16-1 {
+		if wantedHeaders[key] && len(value) <= longest {
 			r.packed = append(r.packed, byte(len(key)), byte(len(key)>>8), byte(len(value)), byte(len(value)>>8))
 			r.packed = append(append(r.packed, key...), value...)
 		}
 	}
-	return failure(C.bodygo_begin(r.raw, (*C.char)(unsafe.Pointer(unsafe.StringData(path))), C.size_t(len(path)),
-		(*C.uchar)(unsafe.SliceData(r.packed)), C.size_t(len(r.packed))))
 }
 
 func (r *reader) Add(piece []byte) error {
@@ -127,6 +137,51 @@ func (r *reader) Request(to *pickd.Request) error {
 		to.Extras[at] = pickd.Extra{Offset: int(extra.offset), Digest: digest}
 	}
 	return nil
+}
+
+func (r *reader) BeginAnswer(status int, headers []pickd.Attribute) error {
+	r.pack(headers)
+	return failure(C.bodygo_begin_answer(r.raw, C.int(status), (*C.uchar)(unsafe.SliceData(r.packed)),
+		C.size_t(len(r.packed))))
+}
+
+func (r *reader) AddAnswer(piece []byte) Event {
+	code := C.bodygo_add_answer(r.raw, unsafe.Pointer(unsafe.SliceData(piece)), C.size_t(len(piece)))
+	if code < 0 {
+		return 0
+	}
+	var happened Event
+	for _, one := range [...]struct {
+		bit   C.int
+		event Event
+	}{{C.PICKD_ANSWER_FIRST_TOKEN, FirstToken}, {C.PICKD_ANSWER_TOKENS, MoreTokens}, {C.PICKD_ANSWER_ENDED, Ended}} {
+		if code&one.bit != 0 {
+			happened |= one.event
+		}
+	}
+	return happened
+}
+
+// EndAnswer leaves it to Report to say how it ended.
+func (r *reader) EndAnswer() { C.bodygo_end_answer(r.raw) }
+
+func (r *reader) Report(report *pickd.Report) error {
+	if code := C.bodygo_report(r.raw); code != 0 {
+		return failure(code)
+	}
+	from := &r.raw.report
+	report.Kind = pickd.ReportKind(from.kind)
+	report.PromptTokens = count(from.prompt_tokens)
+	report.CachedTokens = count(from.cached_tokens)
+	report.OutputTokens = count(from.output_tokens)
+	return nil
+}
+
+func count(tokens C.uint32_t) pickd.Count {
+	if tokens == C.PICKD_UNKNOWN {
+		return pickd.Count{}
+	}
+	return pickd.Tokens(int(tokens))
 }
 
 func (r *reader) Release() {
