@@ -74,8 +74,10 @@ TEST(SystemExplain, RunsARequestDryAndLeavesNothingBehind) {
   Daemon daemon({.endpoints = 500});
   const Client client(daemon);
   const Result result;
-  const std::string prompt = prompt_of(2048);
+  const std::string prompt(2048, 'p');  // text, for JSON
   ASSERT_EQ(pick(client, Request(prompt), result), 0);
+  // Stamped after the answer.
+  ASSERT_TRUE(eventually([&] { return daemon.counter("stamped_blocks") == 8; }));
   const StatusView before = daemon.status();
   const Json request = {{"prompt", prompt}, {"session_id", "s"}, {"priority", 3}};
   const std::string path = file_with(daemon, request.dump());
