@@ -51,7 +51,8 @@ template <typename Item>
 std::string list(const std::string& before, std::size_t bytes, const std::string& behind,
                  const Item& item) {
   std::string text = before;
-  for (std::size_t i = 0; text.size() < bytes; ++i) text += (i == 0 ? "" : ", ") + item(i);
+  for (std::size_t i = 0; text.size() < bytes; ++i)
+    text += std::string(i == 0 ? "" : ", ") + item(i);
   return text + behind;
 }
 
@@ -76,7 +77,7 @@ std::vector<Form> forms(std::size_t bytes) {
       }));
   add("escapes", kChat,
       list(chat + R"({"role": "user", "content": ")", bytes, R"("}]})",
-           [](std::size_t) { return R"(caf\u00e9 \"x\"\n\ud83d\ude00 )"; }));
+           [](std::size_t) -> std::string { return R"(caf\u00e9 \"x\"\n\ud83d\ude00 )"; }));
   add("tools", kChat,
       list(R"({"model": "llama", "messages": [], "tools": [)", bytes, "]}", [](std::size_t i) {
         return R"({"type": "function", "function": {"name": "f)" + std::to_string(i) +
@@ -100,13 +101,12 @@ std::vector<Form> forms(std::size_t bytes) {
                     R"("}, {"type": "tool_use", "id": "t", "name": "f", "input": {"sku": 4471}}]})";
            }));
   add("responses", "/v1/responses",
-      list(
-          R"({"model": "llama", "instructions": "Be brief.", "input": [)", bytes, "]}",
-          [](std::size_t i) {
-            return R"({"type": "message", "role": "user", "content": [{"type": "input_text",
+      list(R"({"model": "llama", "instructions": "Be brief.", "input": [)", bytes, "]}",
+           [](std::size_t i) {
+             return R"({"type": "message", "role": "user", "content": [{"type": "input_text",
             "text": ")" +
-                   words(800, i) + R"("}]})";
-          }));
+                    words(800, i) + R"("}]})";
+           }));
   add("not JSON", kChat, words(bytes, 1));
   return all;
 }
