@@ -1,5 +1,6 @@
 // The log: spdlog to standard error, one line an event. Never called on the request path: count
-// there, and let the control thread say it.
+// there, and let the control thread say it. What would break a line or move a terminal's cursor is
+// written as a question mark, wherever it came from.
 #pragma once
 
 #include <spdlog/spdlog.h>

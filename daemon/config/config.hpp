@@ -26,10 +26,12 @@ struct ListenConfig {
   std::uint64_t clients_max = 0;
   std::uint64_t channels_max = 0;
   std::uint64_t channels_per_client_max = 0;
+  std::uint64_t channels_mib_max = 0;
   std::uint64_t keys_max = 0;  // block keys of one submission
   // Of one user, by uid; 0 as the table says.
   std::uint64_t clients_per_uid_max = 0;
   std::uint64_t channels_per_uid_max = 0;
+  std::uint64_t channels_mib_per_uid_max = 0;
   std::uint64_t messages_per_s = 0;
   std::uint64_t blocks_per_s = 0;
   std::string reactor;  // auto, io_uring, epoll

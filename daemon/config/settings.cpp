@@ -79,6 +79,14 @@ const std::vector<Setting>& settings() {
        {1, 65536, true}, "channels",
        "Channels of one user. 0: three quarters of listen.channels_max, and no limit for "
        "listen.admin_uids."},
+      {"listen.channels_mib_max", AT(listen.channels_mib_max), kInteger, "1024",
+       {1, 1048576}, "MiB",
+       "Memory of all channels together, of which the daemon allocates a channel's when it is "
+       "opened: 168 KiB of the pool, more of a deep queue; one that does not fit gets -EMFILE."},
+      {"listen.channels_mib_per_uid_max", AT(listen.channels_mib_per_uid_max), kInteger, "0",
+       {1, 1048576, true}, "MiB",
+       "Memory of the channels of one user. 0: three quarters of listen.channels_mib_max, and all "
+       "of it for listen.admin_uids."},
       {"listen.messages_per_s", AT(listen.messages_per_s), kInteger, "2000000",
        {1, 1'000'000'000, true}, "messages a second",
        "Picks and reports of one user on all its channels; a second's worth may come at once. A "

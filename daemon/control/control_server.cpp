@@ -131,7 +131,8 @@ void ControlServer::accept_clients() {
     if (!socket) {
       // Out of descriptors, most likely. The listener stays readable, so looking again at once
       // would spin: it rests, and says so once a rest.
-      spdlog::warn("control: {}; no new clients for {} ms", socket.error().text, kAcceptRestMs);
+      warn(accept_warnings_, "control: " + socket.error().text + "; no new clients for " +
+                                 std::to_string(kAcceptRestMs) + " ms");
       reactor_->unwatch(listener_.get());
       reactor_->after(kAcceptRestMs * 1'000'000, [this] {
         if (auto watched = watch_listener(); !watched)
@@ -207,7 +208,7 @@ void ControlServer::open_session(base::Fd socket) {
     });
   }
   if (!watched) {
-    spdlog::warn("control: {}", watched.error().text);
+    warn(accept_warnings_, "control: " + watched.error().text);
     end_session(session, "it cannot be watched");
   }
 }
@@ -234,7 +235,7 @@ void ControlServer::end_session(Session& session, const char* why) {
   if (session.ended) return;
   session.ended = true;
   if (session.greeted && !session.leaving) counters_->add(abi::Counter::clients_died);
-  spdlog::debug("client {} \"{}\" pid {}: {}", session.id, session.name, session.peer.pid, why);
+  spdlog::debug("{}: {}", session.words(), why);
   reactor_->unwatch(session.socket.get());
   if (session.process.valid()) reactor_->unwatch(session.process.get());
   session.socket.reset();
@@ -282,8 +283,7 @@ void ControlServer::take_gone_channels() {
     if (session == sessions_.end()) continue;
     session->second.channels.erase(channel);
     if (broken) {
-      spdlog::warn("client {} \"{}\" pid {} uid {}: it broke the ring protocol, closed", id,
-                   session->second.name, session->second.peer.pid, session->second.peer.uid);
+      warn(broken_warnings_, session->second.words() + ": it broke the ring protocol, closed");
     }
     const bool held = std::any_of(channels_.begin(), channels_.end(),
                                   [id](const auto& other) { return other.second.session == id; });
@@ -293,6 +293,13 @@ void ControlServer::take_gone_channels() {
       end_session(session->second, "it broke the ring protocol");
     }
   }
+}
+
+void ControlServer::warn(base::LogLimit& limit, const std::string& text) {
+  const auto left_out = limit.take(base::monotonic_ns());
+  if (!left_out) return;
+  if (*left_out == 0) return spdlog::warn("{}", text);
+  spdlog::warn("{} ({} more like this were not logged)", text, *left_out);
 }
 
 std::uint32_t ControlServer::quietest_worker() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/base/fd.hpp"
+#include "daemon/base/log_limit.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
 #include "daemon/control/discovery_owner.hpp"
@@ -52,6 +53,8 @@ class ControlServer {
   struct ChannelInfo {
     std::uint64_t session;
     std::uint32_t worker;
+    std::uint32_t uid;
+    std::uint64_t bytes;  // of its segment
   };
 
   ControlServer(const config::Config& config);
@@ -68,9 +71,11 @@ class ControlServer {
   void finish_session(std::uint64_t id);
   void take_gone_channels();
   std::uint32_t quietest_worker() const;
-  // What connects or opens over a limit: the words for it, or nullptr when it is within.
+  // What connects or opens over a limit: the words for it; none when it is within.
   const char* over_clients(std::uint32_t uid) const;
-  const char* over_channels(const Session& session) const;
+  std::string over_channels(const Session& session, std::uint64_t bytes) const;
+  // A warning of what clients can cause again and again.
+  static void warn(base::LogLimit& limit, const std::string& text);
   std::shared_ptr<workers::UserRates> rates_of(std::uint32_t uid);
 
   void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
@@ -97,6 +102,9 @@ class ControlServer {
   std::unordered_map<std::uint32_t, std::shared_ptr<workers::UserRates>> rates_;  // by uid
   std::uint64_t next_session_ = 0;
   std::uint32_t next_channel_ = 0;
+  base::LogLimit broken_warnings_;
+  base::LogLimit channel_warnings_;
+  base::LogLimit accept_warnings_;
   std::uint64_t started_ns_ = 0;
 
   std::mutex gone_mutex_;

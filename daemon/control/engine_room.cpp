@@ -74,7 +74,8 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
   room->prefix_table_ = std::make_unique<prefix::PrefixTable>(table, room->ages_.get());
   room->reservations_ = std::make_unique<endpoints::Reservations>(
       room->segment_->reservations(), header.reservation_slots, room->segment_->endpoints(),
-      header.reservation_slots - header.reservation_slots / 4);
+      header.reservation_slots - header.reservation_slots / 4,
+      base::SipKey{base::random_u64(), base::random_u64()});
   if (config.latency.enabled) {
     room->flights_ = std::make_unique<pick::Flights>(header.endpoint_ids, header.reservation_slots);
     room->reservations_->observe(*room->flights_);

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "daemon/base/log.hpp"
+#include "daemon/base/printable.hpp"
 #include "daemon/control/handlers.hpp"
 #include "daemon/control/version.hpp"
 
@@ -49,15 +50,17 @@ void Handlers::hello(ControlServer& server, Session& session, const fb::Message&
   const abi::StateHeader& header = server.room_->segment().header();
   session.greeted = true;
   session.client = hello.client();
-  if (hello.name() != nullptr) session.name = hello.name()->str().substr(0, kClientNameBytesMax);
+  if (hello.name() != nullptr) {
+    session.name =
+        base::printable({hello.name()->c_str(), hello.name()->size()}, kClientNameBytesMax);
+  }
   session.keys_max = std::clamp(hello.keys_max(), abi::kKeysMin, header.keys_max);
   if (hello.last_sequence() != 0) {
     // What this client was answered and never saw is nobody's.
     server.room_->reservations().release_client(session.client, session.peer.uid,
                                                 hello.last_sequence());
   }
-  spdlog::debug("client {} \"{}\" pid {} uid {} connected", session.id, session.name,
-                session.peer.pid, session.peer.uid);
+  spdlog::debug("{} connected", session.words());
   MessageBuilder reply;
   const auto version = reply.builder().CreateString(kVersion);
   const auto welcome =
@@ -68,19 +71,20 @@ void Handlers::hello(ControlServer& server, Session& session, const fb::Message&
 }
 
 void Handlers::open_channel(ControlServer& server, Session& session, const fb::Message& message) {
-  if (const char* over = server.over_channels(session); over != nullptr) {
+  const fb::OpenChannel& open = *message.body_as_OpenChannel();
+  workers::ChannelParameters parameters;
+  parameters.submissions_bytes = submissions_bytes(open.submissions_bytes(), session.keys_max);
+  parameters.completions_bytes = completions_bytes(open.completions_bytes());
+  const std::uint64_t bytes = workers::Channel::segment_bytes(parameters);
+  if (const std::string over = server.over_channels(session, bytes); !over.empty()) {
     server.counters_->add(abi::Counter::control_refused);
     return server.send_outcome(session, message.number(), -EMFILE, over);
   }
-  const fb::OpenChannel& open = *message.body_as_OpenChannel();
-  workers::ChannelParameters parameters;
   do {
     parameters.id = ++server.next_channel_;
   } while (parameters.id == 0 || server.channels_.contains(parameters.id));
   parameters.worker = server.quietest_worker();
   parameters.keys_max = session.keys_max;
-  parameters.submissions_bytes = submissions_bytes(open.submissions_bytes(), session.keys_max);
-  parameters.completions_bytes = completions_bytes(open.completions_bytes());
   parameters.client = session.client;
   parameters.uid = session.peer.uid;
   parameters.rates = server.rates_of(session.peer.uid);
@@ -88,12 +92,12 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
   workers::ChannelDescriptors descriptors;
   auto channel = workers::Channel::create(parameters, &descriptors);
   if (!channel) {
-    spdlog::warn("client {}: {}", session.id, channel.error().text);
+    ControlServer::warn(server.channel_warnings_, session.words() + ": " + channel.error().text);
     return server.send_outcome(session, message.number(), channel.error().code,
                                channel.error().text);
   }
   session.channels.insert(parameters.id);
-  server.channels_[parameters.id] = {session.id, parameters.worker};
+  server.channels_[parameters.id] = {session.id, parameters.worker, parameters.uid, bytes};
   ++server.channels_of_worker_[parameters.worker];
   server.room_->worker(parameters.worker).add(std::move(*channel));
   MessageBuilder reply;

@@ -1,5 +1,5 @@
-// How many clients and channels there may be: in all, of one client, and of one user (uid), so that
-// no user can keep the others out.
+// How many clients and channels there may be, and how much memory the channels may take: in all, of
+// one client, and of one user (uid), so that no user can keep the others out.
 #include <algorithm>
 
 #include "daemon/base/clock.hpp"
@@ -8,6 +8,8 @@
 namespace pickd::control {
 
 namespace {
+
+constexpr std::uint64_t kMib = 1024 * 1024;
 
 // Of one user: as set, else three quarters of all; who administers the daemon could do worse than
 // fill it.
@@ -32,7 +34,7 @@ const char* ControlServer::over_clients(std::uint32_t uid) const {
   return nullptr;
 }
 
-const char* ControlServer::over_channels(const Session& session) const {
+std::string ControlServer::over_channels(const Session& session, std::uint64_t bytes) const {
   const config::ListenConfig& limits = config_.listen;
   if (session.channels.size() >= limits.channels_per_client_max) {
     return "this client has all the channels it may have; listen.channels_per_client_max limits "
@@ -48,7 +50,24 @@ const char* ControlServer::over_channels(const Session& session) const {
   if (own >= share_of(limits.channels_per_uid_max, limits.channels_max, session.admin)) {
     return "this user has all the channels it may have; listen.channels_per_uid_max limits them";
   }
-  return nullptr;
+  // Also of those that are closed already and still on their way out of a worker.
+  std::uint64_t all_bytes = bytes;
+  std::uint64_t own_bytes = bytes;
+  for (const auto& [id, channel] : channels_) {
+    all_bytes += channel.bytes;
+    if (channel.uid == session.peer.uid) own_bytes += channel.bytes;
+  }
+  const auto over = [bytes](const char* whose, const char* setting) {
+    return "a channel of " + std::to_string(bytes / 1024) + " KiB is more than what is left of " +
+           whose + "; " + setting + " limits that";
+  };
+  if (all_bytes > limits.channels_mib_max * kMib)
+    return over("the memory of all channels", "listen.channels_mib_max");
+  const std::uint64_t own_mib =
+      share_of(limits.channels_mib_per_uid_max, limits.channels_mib_max, session.admin);
+  if (own_bytes > own_mib * kMib)
+    return over("this user's memory for channels", "listen.channels_mib_per_uid_max");
+  return {};
 }
 
 std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {

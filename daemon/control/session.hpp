@@ -23,12 +23,17 @@ struct Session {
   bool leaving = false;  // Goodbye came: its end is no death
   bool ended = false;    // its socket is closed; waits for its channels to leave the workers
   std::uint64_t client = 0;
-  std::string name;
+  std::string name;  // printable
   std::uint32_t keys_max = 0;
   std::unordered_set<std::uint32_t> channels;
   // Until its last row has been sent.
   std::unique_ptr<const pick::Explanation> explanation;
 
+  // Who it is, for the log.
+  std::string words() const {
+    return "client " + std::to_string(id) + " \"" + name + "\" pid " + std::to_string(peer.pid) +
+           " uid " + std::to_string(peer.uid);
+  }
   // The name under which this client's endpoints stand.
   std::string source() const { return "client:" + std::to_string(client); }
 };

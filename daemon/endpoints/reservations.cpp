@@ -28,12 +28,6 @@ constexpr std::uint32_t flags_of(std::uint64_t word) {
   return static_cast<std::uint32_t>(word >> 56) & 0x3F;
 }
 
-std::uint64_t hash_of(Ticket ticket) {
-  std::uint64_t mixed = ticket.client ^ (ticket.sequence * 0x9E3779B97F4A7C15ULL);
-  mixed = (mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93ULL;
-  return mixed ^ (mixed >> 32);
-}
-
 constexpr std::uint32_t uncached_of(std::uint64_t tokens) {
   return static_cast<std::uint32_t>(tokens >> 32);
 }
@@ -305,17 +299,74 @@ std::uint32_t Reservations::expire_slice(std::uint32_t* cursor, std::uint32_t co
   return expired;
 }
 
+// Puts a held record where its ticket is looked for, and only then frees the place where it stood:
+// a crash in between leaves it twice, and the next start finds the second. False: its places are
+// taken.
+bool Reservations::move_home(abi::Reservation& old) {
+  const Ticket ticket{old.client.load(kRelaxed), old.sequence.load(kRelaxed)};
+  const std::uint64_t hash = hash_of(ticket);
+  const std::uint64_t flags = flags_of(old.state.load(kRelaxed));
+  abi::Reservation* home = nullptr;
+  for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
+    abi::Reservation& slot = slots_[(hash + probe) & mask_];
+    const std::uint64_t state = slot.state.load(kRelaxed);
+    if (state == 0 || &slot == &old) {
+      if (home == nullptr) home = &slot;
+      continue;
+    }
+    const bool twice = (state & kTagMask) == (hash & kTagMask) &&
+                       slot.client.load(kRelaxed) == ticket.client &&
+                       slot.sequence.load(kRelaxed) == ticket.sequence &&
+                       uid_of(slot.owner.load(kRelaxed)) == uid_of(old.owner.load(kRelaxed));
+    if (!twice) continue;
+    old.state.store(0, kRelaxed);
+    return true;
+  }
+  if (home == nullptr) return false;
+  if (home != &old) {
+    home->client.store(ticket.client, kRelaxed);
+    home->sequence.store(ticket.sequence, kRelaxed);
+    home->endpoint.store(old.endpoint.load(kRelaxed), kRelaxed);
+    home->prefill_endpoint.store(old.prefill_endpoint.load(kRelaxed), kRelaxed);
+    home->tokens.store(old.tokens.load(kRelaxed), kRelaxed);
+    home->owner.store(old.owner.load(kRelaxed), kRelaxed);
+    home->picked_tick.store(old.picked_tick.load(kRelaxed), kRelaxed);
+  }
+  // Release, though nobody else is there yet: the file must not show it before the words above.
+  home->state.store(
+      state_word(abi::ReservationState::kHeld, static_cast<std::uint32_t>(flags), hash),
+      std::memory_order_release);
+  if (home != &old) old.state.store(0, std::memory_order_release);
+  return true;
+}
+
 std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
+  std::vector<abi::Reservation*> homeless;
+  for (std::uint32_t at = 0; at <= mask_; ++at) {
+    abi::Reservation& slot = slots_[at];
+    const std::uint64_t state = slot.state.load(kRelaxed);
+    if (state == 0) continue;
+    const bool sound = state_of(state) == abi::ReservationState::kHeld &&
+                       abi::handle_endpoint(slot.endpoint.load(kRelaxed)) < endpoint_ids &&
+                       abi::handle_endpoint(slot.prefill_endpoint.load(kRelaxed)) < endpoint_ids;
+    if (!sound) {
+      slot.state.store(0, kRelaxed);
+    } else if (!move_home(slot)) {
+      homeless.push_back(&slot);
+    }
+  }
+  // Those in their way have moved by now; where not, the table is as good as full.
+  for (abi::Reservation* slot : homeless) {
+    if (!move_home(*slot)) slot->state.store(0, kRelaxed);
+  }
+
   std::uint64_t held = 0;
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     abi::Reservation& slot = slots_[at];
     const std::uint64_t state = slot.state.load(kRelaxed);
     if (state == 0) continue;
     const Load load = load_of(slot, state);
-    const bool sound = state_of(state) == abi::ReservationState::kHeld &&
-                       abi::handle_endpoint(load.endpoint) < endpoint_ids &&
-                       abi::handle_endpoint(load.prefill) < endpoint_ids;
-    if (!sound || !change_decode(records_, load, 1)) {
+    if (!change_decode(records_, load, 1)) {
       slot.state.store(0, kRelaxed);
       continue;
     }

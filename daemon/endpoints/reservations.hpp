@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "abi/state_layout.hpp"
+#include "daemon/base/siphash.hpp"
 #include "daemon/endpoints/flight_observer.hpp"
 #include "daemon/endpoints/user_counts.hpp"
 
@@ -43,10 +44,18 @@ enum class ReportOutcome {
 
 class Reservations {
  public:
-  // `per_user_max`: slots that one user may take, so that it leaves some for the others.
+  // `per_user_max`: slots that one user may take, so that it leaves some for the others. `key`: of
+  // the hash that says where a ticket may stand. Tickets are their owners' choice, and clients see
+  // the table: who knew the hash could take all places of another's next tickets. So the key is
+  // nobody's to read, and not in the state file; each daemon draws its own, and recover() moves
+  // what another left.
   Reservations(abi::Reservation* slots, std::uint32_t slot_count, abi::EndpointRecord* records,
-               std::uint32_t per_user_max = UINT32_MAX)
-      : slots_(slots), mask_(slot_count - 1), records_(records), per_user_max_(per_user_max) {}
+               std::uint32_t per_user_max = UINT32_MAX, base::SipKey key = {})
+      : slots_(slots),
+        mask_(slot_count - 1),
+        records_(records),
+        per_user_max_(per_user_max),
+        key_(key) {}
 
   // Who is told of every change from now on; before anybody picks. Outlives the table's use.
   void observe(FlightObserver& observer) { observer_ = &observer; }
@@ -86,9 +95,10 @@ class Reservations {
   std::uint32_t expire_slice(std::uint32_t* cursor, std::uint32_t count, std::uint64_t tick,
                              std::uint64_t lease_ticks);
 
-  // After a warm start, before anybody picks: counts what is held again, frees what was half
-  // written and what belongs to a generation that is gone, or to an id that is not below
-  // `endpoint_ids`. The counts of the endpoints must be zero. Returns how many are held.
+  // After a warm start, before anybody picks: puts each record where this key looks for it, counts
+  // what is held again, frees what was half written and what belongs to a generation that is gone,
+  // or to an id that is not below `endpoint_ids`. The counts of the endpoints must be zero. Returns
+  // how many are held.
   std::uint64_t recover(std::uint32_t endpoint_ids);
 
   // How many this user holds now.
@@ -120,12 +130,17 @@ class Reservations {
   std::uint32_t flight_of(const abi::Reservation& slot) const {
     return static_cast<std::uint32_t>(&slot - slots_);
   }
+  std::uint64_t hash_of(Ticket ticket) const {
+    return base::siphash(key_, ticket.client, ticket.sequence);
+  }
+  bool move_home(abi::Reservation& old);
   void tell_recovered(const abi::Reservation& slot, std::uint32_t flags);
 
   abi::Reservation* slots_;
   std::uint32_t mask_;
   abi::EndpointRecord* records_;
   std::uint32_t per_user_max_;
+  base::SipKey key_;
   UserCounts users_;
   FlightObserver* observer_ = nullptr;
 };

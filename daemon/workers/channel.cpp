@@ -73,6 +73,10 @@ void fill_header(std::byte* base, const ChannelParameters& parameters, const Lay
 
 Channel::~Channel() = default;
 
+std::uint64_t Channel::segment_bytes(const ChannelParameters& parameters) {
+  return lay_out(parameters).total;
+}
+
 std::size_t Channel::record_bytes_max(std::uint32_t keys_max) {
   return abi::ring_units_bytes(sizeof(abi::PickRecord) + keys_max * sizeof(std::uint64_t) +
                                abi::kFieldBytesMax);

@@ -50,6 +50,8 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
+  // What a channel takes of memory.
+  static std::uint64_t segment_bytes(const ChannelParameters& parameters);
   // The longest record a channel of `keys_max` keys may carry.
   static std::size_t record_bytes_max(std::uint32_t keys_max);
 

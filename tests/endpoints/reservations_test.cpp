@@ -1,6 +1,9 @@
 // Reservations, one thread: what each call does to the counts, and to whom it answers what.
 #include "daemon/endpoints/reservations.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "daemon/endpoints/count_word.hpp"
 #include "tests/endpoints/reservation_fixture.hpp"
 
@@ -301,6 +304,86 @@ TEST(CountWord, ComparesGenerationsByTheirLow24Bits) {
   reset_count(word, abi::kGenerationMask + 3);
   EXPECT_TRUE(change_count(word, 2, 1));
   EXPECT_EQ(count_of(word), 1U);
+}
+
+// ---- Where a ticket stands ----------------------------------------------------------------------
+
+using SecretPlaces = ReservationsTest;
+
+// The slot that a table with this key takes for a ticket.
+std::ptrdiff_t place_of(const base::SipKey& key, Ticket ticket) {
+  constexpr std::uint32_t kMany = 4096;
+  const std::unique_ptr<abi::Reservation[]> slots(new abi::Reservation[kMany]());
+  const std::unique_ptr<abi::EndpointRecord[]> records(new abi::EndpointRecord[2]());
+  pickd::endpoints::Reservations table(slots.get(), kMany, records.get(), UINT32_MAX, key);
+  NewReservation made;
+  made.ticket = ticket;
+  made.endpoint = abi::endpoint_handle(1, 0);
+  EXPECT_TRUE(table.reserve(made));
+  const auto* held = std::find_if(slots.get(), slots.get() + kMany,
+                                  [](const auto& slot) { return slot.state.load() != 0; });
+  return held - slots.get();
+}
+
+TEST_F(SecretPlaces, OfOneKeyTellNothingOfThoseOfAnother) {
+  // Tickets that a user chose so that they stand together under one key.
+  const base::SipKey known{1, 2};
+  std::vector<Ticket> together;
+  for (std::uint64_t sequence = 1; together.size() < 8; ++sequence) {
+    if (place_of(known, {7, sequence}) < 256) together.push_back({7, sequence});
+  }
+  std::set<std::ptrdiff_t> regions;
+  for (const Ticket ticket : together) regions.insert(place_of({3, 4}, ticket) / 256);
+  EXPECT_GT(regions.size(), 2U) << "8 tickets in 16 regions";
+  EXPECT_NE(place_of({1, 3}, {7, 1}), place_of(known, {7, 1})) << "each half of the key counts";
+}
+
+TEST_F(SecretPlaces, AreFoundAgainByTheNextDaemonThoughItHasAnotherKey) {
+  for (std::uint64_t sequence = 1; sequence <= 150; ++sequence)
+    ASSERT_TRUE(reserve({7, sequence}, 3, 10));
+  ASSERT_EQ(table_.first_token({7, 4}, kUid), ReportOutcome::kApplied);
+  for (std::uint64_t life = 1; life <= 5; ++life) {
+    for (std::uint32_t id = 1; id < kEndpoints; ++id) {
+      reset_count(records_[id].inflight_requests, generation(id));
+      reset_count(records_[id].inflight_tokens, generation(id));
+      reset_count(records_[id].inflight_prompts, generation(id));
+    }
+    pickd::endpoints::Reservations next(slots_.get(), kSlots, records_.get(), UINT32_MAX,
+                                        {life, ~life});
+    EXPECT_EQ(next.recover(kEndpoints), 150U);
+    EXPECT_EQ(requests(3), 150U);
+    EXPECT_EQ(tokens(3), 1490U) << "one had its first token";
+    for (std::uint64_t sequence = 1; sequence <= 150; ++sequence)
+      ASSERT_EQ(next.holder({7, sequence}), handle(3)) << sequence;
+    if (life == 5) {
+      for (std::uint64_t sequence = 1; sequence <= 150; ++sequence)
+        EXPECT_EQ(next.end({7, sequence}, kUid), ReportOutcome::kApplied);
+      EXPECT_EQ(next.count_held(), 0U);
+      EXPECT_EQ(requests(3), 0U);
+      EXPECT_EQ(tokens(3), 0U);
+    }
+  }
+}
+
+TEST_F(SecretPlaces, HoldARecordOnceThoughTheMoveOfItWasBroken) {
+  ASSERT_TRUE(reserve({7, 1}, 3, 10));
+  auto* held = std::find_if(slots_.get(), slots_.get() + kSlots,
+                            [](const auto& slot) { return slot.state.load() != 0; });
+  abi::Reservation& copy = slots_[(static_cast<std::size_t>(held - slots_.get()) + 100) % kSlots];
+  for (auto word :
+       {&abi::Reservation::client, &abi::Reservation::sequence, &abi::Reservation::endpoint,
+        &abi::Reservation::tokens, &abi::Reservation::owner, &abi::Reservation::picked_tick,
+        &abi::Reservation::state}) {
+    (copy.*word).store((held->*word).load());
+  }
+  reset_count(records_[3].inflight_requests, generation(3));
+  reset_count(records_[3].inflight_tokens, generation(3));
+  reset_count(records_[3].inflight_prompts, generation(3));
+  pickd::endpoints::Reservations next(slots_.get(), kSlots, records_.get(), UINT32_MAX, {5, 6});
+  EXPECT_EQ(next.recover(kEndpoints), 1U);
+  EXPECT_EQ(requests(3), 1U);
+  EXPECT_EQ(next.end({7, 1}, kUid), ReportOutcome::kApplied);
+  EXPECT_EQ(next.count_held(), 0U);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/system/raw_control.hpp"
+#include "tests/workers/client_side.hpp"
 
 namespace pickd::systests {
 namespace {
@@ -84,6 +85,51 @@ TEST_F(SystemControlAbuse, SurvivesEveryByteOfAGoodMessageBeingWrong) {
       raw.receive();
     }
   }
+  expect_unharmed();
+}
+
+// A client that breaks its channel, and would like the log to say something else.
+void break_a_channel(Daemon& daemon, const std::string& name) {
+  RawControl raw(daemon);
+  const auto welcome = raw.ask([&name](flatbuffers::FlatBufferBuilder& builder) {
+    const auto text = builder.CreateString(name);
+    return fb::CreateHello(builder, abi::kLayoutMajor, abi::kLayoutMinor, 4711, text, 2048, 0);
+  });
+  ASSERT_NE(welcome->as<fb::Welcome>(), nullptr);
+  ASSERT_NE(raw.ask(kOpenChannel)->as<fb::ChannelOpened>(), nullptr);
+  workers::test::ClientSide side(raw.descriptors().at(0).get());
+  side.publish(3);  // no place where a record may end
+  const std::uint64_t one = 1;
+  ASSERT_EQ(::write(raw.descriptors().at(1).get(), &one, sizeof one), ssize_t{sizeof one});
+  EXPECT_TRUE(raw.hung_up());
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST_F(SystemControlAbuse, PutsNoLineOfAClientsNameIntoTheLog) {
+  break_a_channel(daemon_, "gateway\n2026-01-01T00:00:00.000 error forged\x1B[2J\"");
+  EXPECT_TRUE(eventually([&] { return daemon_.log().find("ring protocol") != std::string::npos; }));
+  const std::string log = daemon_.log();
+  EXPECT_NE(log.find("\"gateway?2026-01-01T00:00:00.000 error forged?[2J?\" pid"),
+            std::string::npos)
+      << log;
+  expect_unharmed();
+}
+
+TEST_F(SystemControlAbuse, FillsNoLogWithBrokenChannels) {
+  constexpr std::uint64_t kMany = 60;
+  const auto from = std::chrono::steady_clock::now();
+  for (std::uint64_t at = 0; at < kMany; ++at) break_a_channel(daemon_, "gateway");
+  EXPECT_TRUE(eventually([&] { return daemon_.counter("channels_broken") == kMany; }));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - from;
+  const std::size_t lines = count_of(daemon_.log(), "it broke the ring protocol");
+  EXPECT_GE(lines, 1U);
+  EXPECT_LE(static_cast<double>(lines), 5 + 1 + took.count() / 10);
   expect_unharmed();
 }
 

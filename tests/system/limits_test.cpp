@@ -214,6 +214,58 @@ TEST(SystemLimits, RefusesMoreClientsOfAUserThanItMayHave) {
   }
 }
 
+TEST(SystemLimits, RefusesChannelsOfMoreMemoryThanAUserMayHave) {
+  const auto large = [](flatbuffers::FlatBufferBuilder& builder) {
+    return fb::CreateOpenChannel(builder, 1 << 30, 1 << 30);  // cut to 4 MiB each
+  };
+  const auto small = [](flatbuffers::FlatBufferBuilder& builder) {
+    return fb::CreateOpenChannel(builder);
+  };
+  // Nobody administers this one, so the share of a user is three quarters of 28.
+  for (const char* limit : {"channels_mib_per_uid_max: 21", "admin_uids: []"}) {
+    Daemon daemon({.listen = {"channels_mib_max: 28", limit}});
+    RawControl one(daemon);
+    RawControl other(daemon);
+    ASSERT_TRUE(one.hello().has_value());
+    ASSERT_TRUE(other.hello().has_value());
+    std::uint32_t first = 0;
+    for (RawControl* raw : {&one, &other}) {
+      const auto opened = raw->ask(large);
+      ASSERT_NE(opened->as<fb::ChannelOpened>(), nullptr) << opened->words();
+      if (first == 0) first = opened->as<fb::ChannelOpened>()->channel();
+    }
+    for (RawControl* raw : {&one, &other}) {
+      const auto refused = raw->ask(large);
+      EXPECT_EQ(refused->code(), -EMFILE);
+      EXPECT_NE(refused->words().find("listen.channels_mib_per_uid_max"), std::string::npos)
+          << refused->words();
+    }
+    EXPECT_NE(other.ask(small)->as<fb::ChannelOpened>(), nullptr) << "there is room for this one";
+    EXPECT_EQ(daemon.counter("control_refused"), 2U);
+    EXPECT_EQ(one.ask([first](flatbuffers::FlatBufferBuilder& builder) {
+                   return fb::CreateCloseChannel(builder, first);
+                 })
+                  ->code(),
+              0);
+    EXPECT_TRUE(eventually([&] { return other.ask(large)->as<fb::ChannelOpened>() != nullptr; }))
+        << "what was closed is given back";
+  }
+}
+
+TEST(SystemLimits, RefusesChannelsOfMoreMemoryThanThereIsForAll) {
+  Daemon daemon({.listen = {"channels_mib_max: 12", "channels_mib_per_uid_max: 100"}});
+  RawControl raw(daemon);
+  ASSERT_TRUE(raw.hello().has_value());
+  const auto large = [](flatbuffers::FlatBufferBuilder& builder) {
+    return fb::CreateOpenChannel(builder, 1 << 30, 1 << 30);
+  };
+  ASSERT_NE(raw.ask(large)->as<fb::ChannelOpened>(), nullptr);
+  const auto refused = raw.ask(large);
+  EXPECT_EQ(refused->code(), -EMFILE);
+  EXPECT_NE(refused->words().find("listen.channels_mib_max"), std::string::npos)
+      << refused->words();
+}
+
 TEST(SystemLimits, RefusesMoreChannelsOfAUserThanItMayHave) {
   const auto open = [](flatbuffers::FlatBufferBuilder& builder) {
     return fb::CreateOpenChannel(builder);
