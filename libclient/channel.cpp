@@ -226,8 +226,7 @@ int Channel::sleep(const Deadline& deadline) {
 
 // -EAGAIN: not while spinning.
 int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-                      CompletionRecord& record) {
-  const std::uint64_t start_ns = monotonic_ns();
+                      CompletionRecord& record, std::uint64_t start_ns) {
   std::uint64_t looked_ns = start_ns;
   std::uint64_t asked_ns = start_ns;
   for (;;) {
@@ -257,14 +256,14 @@ int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const Wa
 }
 
 int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-                      CompletionRecord& record) {
+                      CompletionRecord& record, std::uint64_t now_ns) {
   int code = find(sequence, record);
   if (code != -EAGAIN) return code;
 
   const std::uint64_t cap_ns = std::uint64_t{policy.spin_us} * 1000;
   if (spin_.cap_ns() != cap_ns) spin_ = abi::SpinBudget(cap_ns);
   if (policy.busy_poll || spin_.ns() != 0) {
-    code = spin_for(sequence, deadline, policy, record);
+    code = spin_for(sequence, deadline, policy, record, now_ns != 0 ? now_ns : monotonic_ns());
     if (code != -EAGAIN) return code;
   }
 

@@ -96,7 +96,7 @@ int DegradedPicker::pick(const StateView& state, std::uint32_t keys_max, const P
   if (request.shape(state, keys_max, shape, unheard) != 0) shape = {nullptr, 0, false, 0, 0};
   const Lock lock(mutex_);
   if (!ready_memory(shape.key_count)) return -ENOMEM;
-  const std::uint64_t hash_ns = request.hash(shape, state, memory_->keys);
+  const std::uint64_t hash_ns = request.hash(shape, state, memory_->keys).ns();
   const pickd_request& raw = request.raw();
   const Question question{memory_->keys,
                           shape.key_count,

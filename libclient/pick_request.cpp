@@ -243,8 +243,8 @@ int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape
   return 0;
 }
 
-std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
-                                 std::uint64_t sequence, std::byte* to) const {
+HashTime PickRequest::write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
+                            std::byte* to) const {
   abi::PickRecord record{};
   record.head.bytes = static_cast<std::uint32_t>(shape.bytes);
   record.head.type = abi::RecordType::kPick;
@@ -268,21 +268,20 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
   ::memcpy(to, &record, sizeof record);
 
   auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof record);
-  const std::uint64_t hash_ns = hash(shape, state, keys);
   write_fields(reinterpret_cast<std::byte*>(keys + shape.key_count));
-  return hash_ns;
+  return hash(shape, state, keys);  // last: the end of it is when the waiting begins
 }
 
-std::uint64_t PickRequest::hash(const PickShape& shape, const StateView& state,
-                                std::uint64_t* keys) const {
-  if (shape.key_count == 0 || shape.algorithm == nullptr) return 0;  // no keys without one
+HashTime PickRequest::hash(const PickShape& shape, const StateView& state,
+                           std::uint64_t* keys) const {
+  if (shape.key_count == 0 || shape.algorithm == nullptr) return {0, 0};  // no keys without one
   const std::uint64_t start_ns = monotonic_ns();
   const abi::KeyHasher hasher(state.hash_secret());
   const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;
   const std::uint64_t root =
       hasher.root(*shape.algorithm, owner.data, owner.size, request_.salt.data, request_.salt.size);
   hash_prompt(hasher, *shape.algorithm, root, prompt_, shape.key_count, keys);
-  return monotonic_ns() - start_ns;
+  return {start_ns, monotonic_ns()};
 }
 
 std::byte* PickRequest::write_fields(std::byte* to) const {

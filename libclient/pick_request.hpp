@@ -22,6 +22,13 @@ struct PickShape {
   std::uint32_t answer_bytes_max;  // 0: whatever the answer takes
 };
 
+// When a prompt was hashed, by CLOCK_MONOTONIC; both 0 when there was none to hash.
+struct HashTime {
+  std::uint64_t began_ns;
+  std::uint64_t ended_ns;
+  std::uint64_t ns() const { return ended_ns - began_ns; }
+};
+
 class PickRequest {
  public:
   PickRequest() = default;
@@ -36,12 +43,12 @@ class PickRequest {
   int shape(const StateView& state, std::uint32_t keys_max, PickShape& shape,
             LastError& error) const;
 
-  // Writes the record, hashing the prompt into it. Returns the nanoseconds that the hashing took.
-  std::uint64_t write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
-                      std::byte* to) const;
+  // Writes the record, hashing the prompt into it.
+  HashTime write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
+                 std::byte* to) const;
 
-  // Hashes the prompt into `keys`, which holds shape.key_count. Returns the nanoseconds that took.
-  std::uint64_t hash(const PickShape& shape, const StateView& state, std::uint64_t* keys) const;
+  // Hashes the prompt into `keys`, which holds shape.key_count.
+  HashTime hash(const PickShape& shape, const StateView& state, std::uint64_t* keys) const;
 
   std::uint32_t endpoints_max() const { return endpoints_max_; }
   std::uint32_t prompt_tokens() const { return prompt_tokens_; }

@@ -22,6 +22,11 @@ void copy_text(char* to, const std::byte* from, std::size_t size) {
   for (; size != 0; --size) *to++ = static_cast<char>(*from++);
 }
 
+bool fits(const abi::PickedEndpoint& picked) {
+  return picked.role <= PICKD_ROLE_ENCODE && picked.name_bytes <= abi::kEndpointNameBytesMax &&
+         picked.address_bytes <= abi::kEndpointAddressBytesMax;
+}
+
 }  // namespace
 
 int pickd_result::fail(int code) {
@@ -32,8 +37,8 @@ int pickd_result::fail(int code) {
   prompt_tokens = 0;
   ttft_ms = itl_ms = std::numeric_limits<float>::quiet_NaN();
   hash_ns = 0;
-  endpoint_count = 0;
-  has_prefill = false;
+  endpoint_count = taken = 0;
+  prefill_at = 0;
   text_bytes = 0;
   return code;
 }
@@ -41,45 +46,54 @@ int pickd_result::fail(int code) {
 void pickd_result::add(const pickd_slice& name, const pickd_slice& address, pickd_role role,
                        std::uint32_t match_tokens, float score) {
   Endpoint& endpoint = endpoints[endpoint_count++];
-  const auto append = [this](const pickd_slice& slice) {
-    const auto at = static_cast<std::uint16_t>(text_bytes);
-    ::memcpy(text + text_bytes, slice.data, slice.size);
-    text[text_bytes + slice.size] = '\0';
-    text_bytes += slice.size + 1;
-    return at;
-  };
-  endpoint = {match_tokens, score, role, append(name), 0};
-  endpoint.address_at = append(address);
+  taken = endpoint_count;
+  endpoint = {match_tokens, score, role, 0, 0};
+  endpoint.name_at = take_text(static_cast<const std::byte*>(name.data), name.size);
+  endpoint.address_at = take_text(static_cast<const std::byte*>(address.data), address.size);
 }
 
-int pickd_result::fill(const pickd::client::CompletionRecord& record) {
-  // One copy out of shared memory; everything below looks at the copy.
-  alignas(8) std::byte bytes[pickd::client::picked_bytes_max(abi::kResultEndpointsMax)];
-  const std::size_t size = record.head.bytes;
-  if (record.head.type != abi::RecordType::kPick || size < sizeof(abi::PickedRecord) ||
-      size > sizeof bytes) {
+// Ours is terminated, the record's is not.
+std::uint16_t pickd_result::take_text(const std::byte* from, std::size_t size) const {
+  const auto at = static_cast<std::uint16_t>(text_bytes);
+  copy_text(text + text_bytes, from, size);
+  text[text_bytes + size] = '\0';
+  text_bytes += size + 1;
+  return at;
+}
+
+int pickd_result::copy(const pickd::client::CompletionRecord& completion) {
+  record_bytes = completion.head.bytes;
+  if (completion.head.type != abi::RecordType::kPick || record_bytes < sizeof(abi::PickedRecord) ||
+      record_bytes > sizeof record) {
     return fail(-EPROTO);
   }
-  ::memcpy(bytes, record.data, size);
+  // Once out of shared memory; everything below looks at the copy.
+  ::memcpy(record, completion.data, record_bytes);
+  return 0;
+}
+
+int pickd_result::read() {
   abi::PickedRecord picked;
-  ::memcpy(&picked, bytes, sizeof picked);
+  ::memcpy(&picked, record, sizeof picked);
   if (picked.status > 0 || picked.status < -4095) return fail(-EPROTO);
   if (picked.status != 0) return fail(picked.status);
 
-  const std::size_t endpoints_bytes = picked.endpoint_count * sizeof(abi::PickedEndpoint);
+  const std::size_t text_at = sizeof picked + picked.endpoint_count * sizeof(abi::PickedEndpoint);
+  const std::size_t behind_text = text_at + picked.text_bytes;
   if (picked.endpoint_count == 0 || picked.endpoint_count > abi::kResultEndpointsMax ||
-      picked.prefill_bytes > size ||
-      sizeof picked + endpoints_bytes + picked.text_bytes + picked.prefill_bytes > size) {
+      picked.prefill_bytes > record_bytes || behind_text + picked.prefill_bytes > record_bytes) {
     return fail(-EPROTO);
   }
-  text_bytes = 0;
   endpoint_count = picked.endpoint_count;
-  const std::byte* endpoints_at = bytes + sizeof picked;
-  const std::byte* text_at = endpoints_at + endpoints_bytes;
-  if (!take_endpoints(endpoints_at, text_at, picked.text_bytes)) return fail(-EPROTO);
-  has_prefill = picked.prefill_bytes != 0;
-  if (has_prefill && !take_prefill(text_at + picked.text_bytes, picked.prefill_bytes))
+  prefill_at = picked.prefill_bytes == 0 ? 0 : static_cast<std::uint32_t>(behind_text);
+  if (!check_endpoints(picked.text_bytes) ||
+      (prefill_at != 0 && !check_prefill(behind_text, picked.prefill_bytes))) {
     return fail(-EPROTO);
+  }
+  taken = text_bytes = 0;
+  next_text = text_at;
+  prefill_taken = false;
+  take_next();
 
   status = 0;
   // A newer daemon may have reasons that this library has no name for.
@@ -92,45 +106,51 @@ int pickd_result::fill(const pickd::client::CompletionRecord& record) {
   return 0;
 }
 
-bool pickd_result::take_endpoint(const std::byte* entry_at, const std::byte* text_at,
-                                 std::size_t text_size, std::size_t* taken, Endpoint& endpoint) {
+// Whether all endpoints and their text can be taken; then take() needs to look no more.
+bool pickd_result::check_endpoints(std::size_t text_size) const {
+  std::size_t needed = 0;
+  bool good = true;
+  for (std::size_t index = 0; index < endpoint_count; ++index) {
+    abi::PickedEndpoint picked;
+    ::memcpy(&picked, record + sizeof(abi::PickedRecord) + index * sizeof picked, sizeof picked);
+    good = good && fits(picked);
+    needed += picked.name_bytes + std::size_t{picked.address_bytes};
+  }
+  return good && needed <= text_size;
+}
+
+bool pickd_result::check_prefill(std::size_t at, std::size_t size) const {
+  // The text of as many endpoints as a result lists is all that there is room for.
   abi::PickedEndpoint picked;
-  ::memcpy(&picked, entry_at, sizeof picked);
-  // Ours is terminated, the record's is not.
-  const auto take_string = [&](std::size_t size, std::size_t size_max, std::uint16_t& at) {
-    if (size > size_max || size > text_size - *taken) return false;
-    at = static_cast<std::uint16_t>(text_bytes);
-    copy_text(text + text_bytes, text_at + *taken, size);
-    text[text_bytes + size] = '\0';
-    *taken += size;
-    text_bytes += size + 1;
-    return true;
-  };
+  if (size < sizeof picked || endpoint_count == abi::kResultEndpointsMax) return false;
+  ::memcpy(&picked, record + at, sizeof picked);
+  return fits(picked) &&
+         picked.name_bytes + std::size_t{picked.address_bytes} <= size - sizeof picked;
+}
+
+void pickd_result::take_next() const {
+  next_text += take(sizeof(abi::PickedRecord) + taken * sizeof(abi::PickedEndpoint), next_text,
+                    endpoints[taken]);
+  ++taken;
+}
+
+// Returns how much text it took.
+std::size_t pickd_result::take(std::size_t entry_at, std::size_t text_at,
+                               Endpoint& endpoint) const {
+  abi::PickedEndpoint picked;
+  ::memcpy(&picked, record + entry_at, sizeof picked);
   endpoint.match_tokens = picked.match_tokens;
   endpoint.score = picked.score;
   endpoint.role = static_cast<pickd_role>(picked.role);
-  return picked.role <= PICKD_ROLE_ENCODE &&
-         take_string(picked.name_bytes, abi::kEndpointNameBytesMax, endpoint.name_at) &&
-         take_string(picked.address_bytes, abi::kEndpointAddressBytesMax, endpoint.address_at);
+  endpoint.name_at = take_text(record + text_at, picked.name_bytes);
+  endpoint.address_at = take_text(record + text_at + picked.name_bytes, picked.address_bytes);
+  return picked.name_bytes + std::size_t{picked.address_bytes};
 }
 
-bool pickd_result::take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
-                                  std::size_t text_size) {
-  std::size_t taken = 0;
-  for (std::size_t i = 0; i < endpoint_count; ++i) {
-    const std::byte* entry_at = endpoints_at + i * sizeof(abi::PickedEndpoint);
-    if (!take_endpoint(entry_at, text_at, text_size, &taken, endpoints[i])) return false;
-  }
-  return true;
-}
-
-bool pickd_result::take_prefill(const std::byte* at, std::size_t size) {
-  // The text of as many endpoints as a result lists is all that there is room for.
-  if (size < sizeof(abi::PickedEndpoint) || endpoint_count == abi::kResultEndpointsMax)
-    return false;
-  std::size_t taken = 0;
-  return take_endpoint(at, at + sizeof(abi::PickedEndpoint), size - sizeof(abi::PickedEndpoint),
-                       &taken, prefill);
+const pickd_result::Endpoint& pickd_result::prefill_endpoint() const {
+  if (!prefill_taken) take(prefill_at, prefill_at + sizeof(abi::PickedEndpoint), prefill);
+  prefill_taken = true;
+  return prefill;
 }
 
 extern "C" {
@@ -165,42 +185,42 @@ size_t pickd_result_endpoint_count(const pickd_result* result) {
 
 const char* pickd_result_address(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count) return nullptr;
-  return result->text + result->endpoints[index].address_at;
+  return result->text + result->endpoint(index).address_at;
 }
 
 const char* pickd_result_name(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count) return nullptr;
-  return result->text + result->endpoints[index].name_at;
+  return result->text + result->endpoint(index).name_at;
 }
 
 pickd_role pickd_result_role(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count) return PICKD_ROLE_BOTH;
-  return result->endpoints[index].role;
+  return result->endpoint(index).role;
 }
 
 uint32_t pickd_result_match_tokens(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count) return 0;
-  return result->endpoints[index].match_tokens;
+  return result->endpoint(index).match_tokens;
 }
 
 double pickd_result_score(const pickd_result* result, size_t index) {
   if (result == nullptr || index >= result->endpoint_count)
     return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(result->endpoints[index].score);
+  return static_cast<double>(result->endpoint(index).score);
 }
 
 const char* pickd_result_prefill_address(const pickd_result* result) {
-  if (result == nullptr || !result->has_prefill) return nullptr;
-  return result->text + result->prefill.address_at;
+  if (result == nullptr || result->prefill_at == 0) return nullptr;
+  return result->text + result->prefill_endpoint().address_at;
 }
 
 const char* pickd_result_prefill_name(const pickd_result* result) {
-  if (result == nullptr || !result->has_prefill) return nullptr;
-  return result->text + result->prefill.name_at;
+  if (result == nullptr || result->prefill_at == 0) return nullptr;
+  return result->text + result->prefill_endpoint().name_at;
 }
 
 uint32_t pickd_result_prefill_match_tokens(const pickd_result* result) {
-  return result == nullptr || !result->has_prefill ? 0 : result->prefill.match_tokens;
+  return result == nullptr || result->prefill_at == 0 ? 0 : result->prefill_endpoint().match_tokens;
 }
 
 uint32_t pickd_result_prompt_tokens(const pickd_result* result) {

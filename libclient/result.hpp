@@ -1,4 +1,5 @@
-// The result behind pickd_result: a private, checked copy of a completion.
+// The result behind pickd_result: a private, checked copy of a completion. The winner is taken out
+// of it at once, the fallbacks when somebody asks: most callers never do.
 #pragma once
 
 #include <cstdint>
@@ -29,28 +30,55 @@ struct pickd_result {
   float itl_ms = 0;
   std::uint64_t hash_ns = 0;
   std::size_t endpoint_count = 0;
-  Endpoint endpoints[pickd::abi::kResultEndpointsMax];
-  bool has_prefill = false;
-  Endpoint prefill;
-  std::size_t text_bytes = 0;  // of `text`, taken by add()
-  char text[kTextBytesMax];
+  std::uint32_t prefill_at = 0;  // in `record`; 0: none
+
+  // Of endpoint `index`, which is below endpoint_count; and of the prefill endpoint, if there is
+  // one.
+  const Endpoint& endpoint(std::size_t index) const {
+    while (index >= taken) take_next();
+    return endpoints[index];
+  }
+  const Endpoint& prefill_endpoint() const;
 
   // Empty, with this status. Returns it.
   int fail(int code);
   // Takes a PickedRecord out of the completion ring. Returns its status, or -EPROTO when it does
-  // not hold together.
-  int fill(const pickd::client::CompletionRecord& record);
+  // not hold together. In two steps: copy() is done with the ring, -EPROTO what it finds there;
+  // read() looks at the copy.
+  int fill(const pickd::client::CompletionRecord& completion) {
+    return copy(completion) == 0 ? read() : -EPROTO;
+  }
+  int copy(const pickd::client::CompletionRecord& completion);
+  int read();
   // Appends an endpoint to a result that fail() has emptied; at most kResultEndpointsMax, strings
   // within their limits.
   void add(const pickd_slice& name, const pickd_slice& address, pickd_role role,
            std::uint32_t match_tokens, float score);
 
+  mutable char text[kTextBytesMax];  // what the accessors hand out, terminated
+
  private:
-  bool take_endpoints(const std::byte* endpoints_at, const std::byte* text_at,
-                      std::size_t text_size);
-  bool take_prefill(const std::byte* at, std::size_t size);
-  bool take_endpoint(const std::byte* entry_at, const std::byte* text_at, std::size_t text_size,
-                     std::size_t* taken, Endpoint& endpoint);
+  static constexpr std::size_t kRecordBytesMax =
+      sizeof(pickd::abi::PickedRecord) +
+      pickd::abi::kResultEndpointsMax *
+          (sizeof(pickd::abi::PickedEndpoint) + pickd::abi::kEndpointNameBytesMax +
+           pickd::abi::kEndpointAddressBytesMax);
+
+  bool check_endpoints(std::size_t text_size) const;
+  bool check_prefill(std::size_t at, std::size_t size) const;
+  void take_next() const;
+  std::size_t take(std::size_t entry_at, std::size_t text_at, Endpoint& endpoint) const;
+  std::uint16_t take_text(const std::byte* from, std::size_t size) const;
+
+  // A result belongs to one thread: asking for a fallback may take it out.
+  mutable std::size_t taken = 0;       // of `endpoints`
+  mutable std::size_t text_bytes = 0;  // of `text`
+  mutable std::size_t next_text = 0;   // in `record`, of the next endpoint to take
+  mutable bool prefill_taken = false;
+  mutable Endpoint endpoints[pickd::abi::kResultEndpointsMax];
+  mutable Endpoint prefill;
+  std::size_t record_bytes = 0;
+  alignas(8) std::byte record[kRecordBytesMax];
 };
 
 namespace pickd::client {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 POSITIVE = ["pick_p50_ns", "pick_p99_ns", "pick_p999_ns", "ring_p50_ns", "eventfd_p50_ns", "unix_p50_ns",
-            "hash_p50_ns", "daemon_p50_ns", "pipelined_picks_s", "pipelined_best_picks_s",
+            "hash_p50_ns", "daemon_p50_ns", "wait_p50_ns", "clock_p50_ns", "pipelined_picks_s", "pipelined_best_picks_s",
             "pipelined_worker_p50_ns"]
 
 
@@ -27,8 +27,10 @@ def round_trips(program):
     # The bytes that the probes carry are those of the pick: 16 keys out, eight endpoints back.
     assert figures["record_bytes"] == 256, figures["record_bytes"]
     assert figures["answer_bytes"] > 128, figures["answer_bytes"]
-    parts = sum(figures[key] for key in ("hash_p50_ns", "ring_p50_ns", "daemon_p50_ns", "library_p50_ns"))
+    parts = sum(figures[key] for key in ("hash_p50_ns", "library_p50_ns", "wait_p50_ns", "rest_p50_ns"))
     assert abs(parts - figures["pick_p50_ns"]) < 1, "the parts of a pick make the whole"
+    waiting = sum(figures[key] for key in ("ring_p50_ns", "daemon_p50_ns", "crossing_p50_ns"))
+    assert abs(waiting - figures["wait_p50_ns"]) < 1, "and so do those of the wait"
     costs = figures["hash_by_tokens"]
     assert costs[-1]["tokens"] == 131072
     assert costs[-1]["p50_ns"] > costs[0]["p50_ns"] > 0, costs

@@ -91,6 +91,34 @@ void expect_empty(const pickd_result* result, int status) {
   EXPECT_EQ(pickd_result_ticket(result).sequence, 0U);
 }
 
+TEST(PickResult, TakesFallbacksOutInAnyOrderAndMovesNothing) {
+  std::vector<TestEndpoint> endpoints;
+  for (int at = 0; at < 7; ++at) {
+    const std::string digit = std::to_string(at);
+    endpoints.push_back({std::string(127, 'n') + digit, "10.0.0." + digit + ":8000"});
+    endpoints.back().name.erase(0, 1);
+  }
+  const Result result = new_result();
+  Completion completion(endpoints);
+  completion.add_prefill({"p", "10.0.0.9:8000"}, 640);
+  ASSERT_EQ(completion.fill(result.get()), 0);
+  completion.spoil();
+  const char* const winner = pickd_result_name(result.get(), 0);
+  EXPECT_STREQ(winner, endpoints[0].name.c_str());
+  const char* const prefill = pickd_result_prefill_name(result.get());
+  const char* const last = pickd_result_address(result.get(), 6);
+  for (std::size_t at = 0; at < endpoints.size(); ++at) {
+    EXPECT_STREQ(pickd_result_name(result.get(), at), endpoints[at].name.c_str());
+    EXPECT_STREQ(pickd_result_address(result.get(), at), endpoints[at].address.c_str());
+    EXPECT_EQ(pickd_result_match_tokens(result.get(), at), 64 * at);
+  }
+  EXPECT_EQ(pickd_result_name(result.get(), 0), winner);
+  EXPECT_EQ(pickd_result_address(result.get(), 6), last);
+  EXPECT_EQ(pickd_result_prefill_name(result.get()), prefill);
+  EXPECT_STREQ(prefill, "p");
+  EXPECT_EQ(pickd_result_address(result.get(), 7), nullptr);
+}
+
 TEST(PickResult, NamesWhoPrefills) {
   const Result result = new_result();
   Completion completion(kTwo);

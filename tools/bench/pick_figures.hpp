@@ -26,6 +26,11 @@ struct PickFigures {
   tools::Samples unix_ns;
   tools::Samples grpc_ns;    // empty: built without gRPC
   tools::Samples daemon_ns;  // a worker's round until the answer is out, in this process
+  // Of the live run: what the library does itself without the hashing; what lies between its
+  // submission and its copy of the answer. And a look at the clock.
+  tools::Samples library_ns;
+  tools::Samples wait_ns;
+  tools::Samples clock_ns;
   std::vector<HashCost> hash_costs;
 
   std::uint32_t outstanding = 0;
