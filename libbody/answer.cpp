@@ -7,6 +7,7 @@ namespace pickd::body {
 namespace {
 
 constexpr std::string_view kDone = "[DONE]";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -46,10 +47,9 @@ void Answer::begin(pickd_body_api api, int status, const Headers& headers, bool 
 
 int Answer::add(std::string_view bytes) {
   if (state_ != State::kReading) return -EINVAL;
-  if (form_ == Form::kUnknown) {  // no header told: JSON begins with a bracket, events never do
-    const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
-    if (first == std::string_view::npos) return 0;
-    form_ = bytes[first] == '{' || bytes[first] == '[' ? Form::kJson : Form::kEvents;
+  if (form_ == Form::kUnknown) {
+    const int code = find_form(bytes);
+    if (code != 0 || form_ == Form::kUnknown) return code;
   }
   if (form_ == Form::kUnread) return 0;
   if (form_ == Form::kJson) return add_json(bytes);
@@ -67,6 +67,15 @@ int Answer::add(std::string_view bytes) {
   if (is_whole_ && !was_whole) came |= PICKD_ANSWER_ENDED;
   has_usage_ = has_usage_ || had_usage;
   return came;
+}
+
+// No header told the form: JSON begins with a bracket, events never do. Blanks before it are held.
+int Answer::find_form(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == std::string_view::npos) return add_json(bytes);
+  form_ = bytes[first] == '{' || bytes[first] == '[' ? Form::kJson : Form::kEvents;
+  if (form_ == Form::kEvents && !events_.feed(buffer_.text(), *this)) return -ENOMEM;
+  return 0;
 }
 
 int Answer::add_json(std::string_view bytes) {
@@ -116,8 +125,10 @@ int Answer::end_json() {
   if (buffer_.size() == 0 && (status_ == 204 || status_ >= 400)) return 0;
   if (!buffer_.reserve(buffer_.size())) return -ENOMEM;
   buffer_.pad();
+  std::string_view text = buffer_.text();
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Json root;
-  switch (parser_.parse(buffer_.data(), buffer_.size(), root)) {
+  switch (parser_.parse(text.data(), text.size(), root)) {
     case ParseResult::kMalformed: return -EBADMSG;
     case ParseResult::kNoMemory: return -ENOMEM;
     case ParseResult::kDone: break;

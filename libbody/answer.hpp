@@ -58,6 +58,7 @@ class Answer : private EventSink {
 
   void event(const JsonBuffer& data) override;
   void event_too_long() override;
+  int find_form(std::string_view bytes);
   int add_json(std::string_view bytes);
   int end_json();
   int end_events();

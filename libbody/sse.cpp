@@ -4,6 +4,8 @@ namespace pickd::body {
 
 namespace {
 
+// A byte order mark, the name of a field, a colon and a blank.
+constexpr std::size_t kNameBytesMax = 16;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -55,13 +57,10 @@ void SseReader::shrink(std::size_t keep_bytes) {
   data_.shrink(keep_bytes);
 }
 
-// A line that is too long is cut, which marks its event as too long.
+// A line that is too long is cut; enough is kept to see that the event is, too.
 bool SseReader::keep(std::string_view bytes) {
-  if (bytes.size() > event_bytes_max_ || line_.size() > event_bytes_max_ - bytes.size()) {
-    too_long_ = true;
-    return true;
-  }
-  return line_.append(bytes.data(), bytes.size());
+  const std::size_t room = event_bytes_max_ + kNameBytesMax - line_.size();
+  return line_.append(bytes.data(), bytes.size() < room ? bytes.size() : room);
 }
 
 bool SseReader::line(std::string_view line, EventSink& sink) {

@@ -3,6 +3,8 @@
 //
 // The first byte chooses the path, the second how long the pieces are and whether limits are small.
 // What stands behind the first byte 00 is the answer, what stands before it is the body.
+#include <errno.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -75,7 +77,8 @@ std::string read_body(pickd_body* body, const char* path, std::string_view bytes
   while (!bytes.empty()) {
     const std::string piece(bytes.substr(0, step));
     bytes.remove_prefix(piece.size());
-    if (pickd_body_add(body, piece.data(), piece.size()) != 0) break;
+    const int code = pickd_body_add(body, piece.data(), piece.size());
+    check(code == 0 || code == -E2BIG);
   }
   return told(body, pickd_body_end(body));
 }

@@ -197,6 +197,21 @@ TEST(AnswerStream, PassesOverWhatItCannotRead) {
   pickd_body_counters_free(counters);
 }
 
+TEST(AnswerStream, OfLongLinesIsTheSameInPieces) {
+  pickd_answer_options options = PICKD_ANSWER_OPTIONS_INIT;
+  options.answer_bytes_max = 100;
+  const std::string token = R"({"choices": [{"index": 0, "text": "a"}]})";
+  for (std::size_t pad = 40; pad < 80; ++pad) {
+    const std::string stream =
+        ":" + std::string(300, 'c') + "\n" + event(token + std::string(pad, ' ')) + event("[DONE]");
+    const Answered whole(PICKD_BODY_COMPLETIONS, stream, kEvents, SIZE_MAX, 200, &options);
+    EXPECT_EQ(whole.first_tokens, token.size() + pad < 100 ? 1 : 0) << pad;
+    for (const std::size_t step : {1, 7, 90})
+      EXPECT_EQ(Answered(PICKD_BODY_COMPLETIONS, stream, kEvents, step, 200, &options).came,
+                whole.came);
+  }
+}
+
 TEST(AnswerStream, WithoutItsLastEmptyLineIsWhole) {
   const Answered read(PICKD_BODY_CHAT, event(delta(R"("content": "a")")) + "data: [DONE]");
   EXPECT_EQ(read.status, 0);
@@ -221,6 +236,19 @@ TEST(AnswerStream, TellsErrorsOfTheServerFromOthers) {
   EXPECT_EQ(kind(PICKD_BODY_RESPONSES,
                  R"({"type": "response.failed", "response": {"error": {"code": "server_error"}}})"),
             PICKD_REPORT_FAILED);
+}
+
+TEST(AnswerStream, WithoutAHeaderIsToldByItsFirstBytesInWhateverPiecesTheyCome) {
+  const std::string tokens = event(delta(R"("content": "a")")) + event("[DONE]");
+  for (const std::string before : {"", "\r\n", "\xEF\xBB\xBF", " ", "\xEF"}) {
+    const Answered whole(PICKD_BODY_CHAT, before + tokens, "");
+    const Answered bytes(PICKD_BODY_CHAT, before + tokens, "", 1);
+    EXPECT_EQ(whole.came, bytes.came) << before;
+    EXPECT_EQ(whole.first_tokens, before == " " || before == "\xEF" ? 0 : 1)
+        << "no field has that name";
+  }
+  const std::string json = "\xEF\xBB\xBF \n{" + usage(3, 2, 1) + "}";
+  expect_usage(Answered(PICKD_BODY_CHAT, json, "", 1).report, 3, 1, 2);
 }
 
 TEST(AnswerWhole, TellsUsageAndNoFirstToken) {
