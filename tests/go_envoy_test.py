@@ -45,7 +45,7 @@ def main():
     said = subprocess.run([env["ENVOY"], "--version"], capture_output=True, text=True, check=False)
     if said.returncode != 0:
         go_tools.skip("Envoy does not run here: " + (said.stderr or said.stdout).strip()[-400:])
-    ran = go_tools.run(["go", "test", "-count=1", "-timeout=300s", "-v", "-run", "Envoy|Killed|Refusals", "."], folder, env)
+    ran = go_tools.run(["go", "test", "-count=1", "-timeout=500s", "-v", "-run", "Envoy|Killed|Refusals", "."], folder, env)
     return go_tools.finish([] if ran else ["go test with Envoy"])
 
 

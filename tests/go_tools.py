@@ -70,9 +70,9 @@ def check_module(folder, env, race):
         wrong.append("go mod verify")
     if not run(["go", "vet", "./..."], folder, env):
         wrong.append("go vet")
-    if not run(["go", "test", "-count=1", "-timeout=300s", "./..."], folder, env):
+    if not run(["go", "test", "-count=1", "-timeout=500s", "./..."], folder, env):
         wrong.append("go test")
-    if race and not run(["go", "test", "-race", "-count=1", "-timeout=300s", *race], folder, env):
+    if race and not run(["go", "test", "-race", "-count=1", "-timeout=500s", *race], folder, env):
         wrong.append("go test -race")
     return wrong
 

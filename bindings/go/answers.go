@@ -46,7 +46,7 @@ func (q *queue) take(spins uint32) int {
 func (q *queue) outstanding() int {
 	q.lock()
 	defer q.unlock()
-	return q.waiting + len(q.line)
+	return int(q.waiting.Load()) + len(q.line)
 }
 
 // pollEvents takes answers when the descriptor tells of some.

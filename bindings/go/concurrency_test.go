@@ -247,7 +247,7 @@ func TestFewGoroutinesNeverWaitForEver(t *testing.T) {
 				wait.Add(1)
 				go func() {
 					defer wait.Done()
-					for range 300 {
+					for range 100 {
 						pick, err := client.Pick(ctx, pickd.Request{Model: "m", Text: []string{prompt(at, 64)}})
 						if err == nil {
 							err = client.Report(ctx, pickd.Report{Ticket: pick.Ticket, Kind: pickd.Done})

@@ -16,29 +16,43 @@ import (
 	"unsafe"
 )
 
-// An inbox takes those who found the queue's mutex taken.
+// An inbox takes those who found the queue's mutex taken, or leave it to the poller.
 type inbox struct {
 	count   atomic.Int32 // how many there are; changed under mutex, read without
 	mutex   sync.Mutex
 	waiters []*waiter
+	reports []Report
 }
 
 func (i *inbox) put(w *waiter) {
 	i.mutex.Lock()
 	i.waiters = append(i.waiters, w)
-	i.count.Store(int32(len(i.waiters)))
+	i.count.Add(1)
 	i.mutex.Unlock()
 }
 
-// moveTo empties the inbox into a line.
-func (i *inbox) moveTo(line []*waiter) []*waiter {
+// putReport is false when there are too many already.
+func (i *inbox) putReport(report *Report) bool {
 	i.mutex.Lock()
-	line = append(line, i.waiters...)
+	defer i.mutex.Unlock()
+	if len(i.reports) >= reportsMax {
+		return false
+	}
+	i.reports = append(i.reports, *report)
+	i.count.Add(1)
+	return true
+}
+
+// empty moves all into the queue's own lists; under the queue's mutex.
+func (q *queue) empty(i *inbox) {
+	i.mutex.Lock()
+	q.line = append(q.line, i.waiters...)
+	q.reports = append(q.reports, i.reports...)
 	clear(i.waiters)
-	i.waiters = i.waiters[:0]
+	clear(i.reports)
+	i.waiters, i.reports = i.waiters[:0], i.reports[:0]
 	i.count.Store(0)
 	i.mutex.Unlock()
-	return line
 }
 
 // ---- The mutex -----------------------------------------------------------------------------------
@@ -72,7 +86,7 @@ func (q *queue) admit() {
 		atomic.StoreInt32(q.wanted(), 0)
 	}
 	if q.inbox.count.Load() != 0 {
-		q.line = q.inbox.moveTo(q.line)
+		q.empty(&q.inbox)
 	}
 	if len(q.reports) > 0 && !q.admitReports() {
 		q.tryLater()
@@ -116,7 +130,7 @@ func (q *queue) admitReports() bool {
 // be full of reports.
 func (q *queue) tryLater() {
 	const pause = 100 * time.Microsecond
-	if q.waiting > 0 || q.retries {
+	if q.waiting.Load() > 0 || q.retries {
 		return
 	}
 	q.retries = true
@@ -149,10 +163,10 @@ func (q *queue) pick(ctx context.Context, request *Request) (Pick, error) {
 // enter submits a pick or puts it in line. True when it is over already.
 func (q *queue) enter(ctx context.Context, request *Request, w *waiter) bool {
 	until, _ := ctx.Deadline()
-	if q.mutex.TryLock() {
+	if !q.leaveToPoller() && q.mutex.TryLock() {
 		if len(q.line) == 0 && q.inbox.count.Load() == 0 {
 			look := time.Duration(0)
-			if q.waiting == 0 {
+			if q.waiting.Load() == 0 {
 				look = q.spin.budget()
 			}
 			code := q.try(request, microsecondsLeft(until), w, look)
@@ -171,10 +185,34 @@ func (q *queue) enter(ctx context.Context, request *Request, w *waiter) bool {
 	}
 	w.queued, w.request, w.until = true, *request, until
 	q.inbox.put(w)
-	if q.mutex.TryLock() {
-		q.unlock()
-	}
+	q.visit()
 	return false
+}
+
+// leaveToPoller tells whether so many picks are outstanding that the poller will come soon. It then submits for
+// all: the queue's memory stays with one processor, where each taking its turn would move it every time.
+func (q *queue) leaveToPoller() bool { return !q.busy && q.waiting.Load() >= crowd }
+
+const crowd = 16
+
+// visit sees to it that somebody looks into the inbox, after something was put there. Of a crowd that is the
+// poller: it counts down `waiting` before it looks, so it finds what was put there before that, and comes
+// again while any are waiting. A timer stands in for a daemon that does not answer.
+func (q *queue) visit() {
+	const patience = time.Millisecond
+	if !q.leaveToPoller() {
+		if q.mutex.TryLock() {
+			q.unlock()
+		}
+		return
+	}
+	if q.visits.CompareAndSwap(false, true) {
+		time.AfterFunc(patience, func() {
+			q.visits.Store(false)
+			q.lock()
+			q.unlock()
+		})
+	}
 }
 
 // try submits a pick; under mutex. It returns 0, 1 when the answer is there too, or why not: -EAGAIN is for
@@ -197,7 +235,7 @@ func (q *queue) try(request *Request, timeoutMicro int64, w *waiter, look time.D
 		w.ticket = q.memory.ticket
 		q.free = q.free[:len(q.free)-1]
 		q.slots[w.slot] = w
-		q.waiting++
+		q.waiting.Add(1)
 	}
 	return code
 }
@@ -206,7 +244,7 @@ func (q *queue) try(request *Request, timeoutMicro int64, w *waiter, look time.D
 func (q *queue) release(slot uint32) {
 	q.slots[slot] = nil
 	q.free = append(q.free, slot)
-	q.waiting--
+	q.waiting.Add(-1)
 }
 
 func (q *queue) refusal(code C.int) error {
@@ -235,7 +273,7 @@ func (q *queue) await(ctx context.Context, w *waiter) error {
 	q.lock()
 	taken := true
 	if w.queued {
-		q.line = q.inbox.moveTo(q.line)
+		q.empty(&q.inbox)
 		at := slices.Index(q.line, w)
 		q.line = slices.Delete(q.line, at, at+1)
 		w.queued, w.request = false, Request{}

@@ -6,6 +6,7 @@ import "C"
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -33,14 +34,15 @@ type queue struct {
 
 	inbox inbox
 
-	mutex   sync.Mutex // before that of inbox
-	line    []*waiter  // who came from the inbox and has no room yet
-	reports []Report   // that found the ring full
-	retries bool       // a timer will look for room
-	slots   []*waiter  // by the number that the library hands back; nil: not outstanding
-	free    []uint32   // slots that are not
+	mutex   sync.Mutex  // before that of inbox
+	line    []*waiter   // who came from the inbox and has no room yet
+	reports []Report    // that found the ring full
+	retries bool        // a timer will look for room
+	visits  atomic.Bool // a timer will look into the inbox
+	slots   []*waiter   // by the number that the library hands back; nil: not outstanding
+	free    []uint32    // slots that are not
 	spin    spin
-	waiting int // how many are not nil
+	waiting atomic.Int32 // how many are not nil; changed under mutex, read without
 	closed  bool
 	scratch scratch
 
@@ -136,7 +138,7 @@ func (q *queue) end() {
 			w.done <- struct{}{}
 		}
 	}
-	q.waiting = 0
+	q.waiting.Store(0)
 	q.unlock() // ends those in line
 }
 

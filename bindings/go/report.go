@@ -61,7 +61,7 @@ type Report struct {
 }
 
 // Report hands a report over and returns; what the daemon makes of it is counted there. One that finds the
-// ring full goes into it as soon as there is room. Reports on one ticket arrive in the order of the calls.
+// ring full, or many picks outstanding, goes into it a moment later, and errors of that are not told. Reports on one ticket arrive in the order of the calls.
 //
 // Reports on degraded picks succeed while the daemon is away; on others they fail with
 // [ErrNotConnected], and may be repeated when it is back.
@@ -95,10 +95,17 @@ const reportsMax = 4096
 
 // report is one short call; -EAGAIN when neither the ring nor the list of those who wait has room.
 func (q *queue) report(report *Report) C.int {
+	if q.leaveToPoller() && report.Kind >= FirstToken && report.Kind <= Cancelled && q.inbox.putReport(report) {
+		q.visit()
+		return 0
+	}
 	q.lock()
 	defer q.unlock()
 	if q.closed {
 		return codeClosed
+	}
+	if q.inbox.count.Load() != 0 {
+		q.empty(&q.inbox) // an earlier one may be among them
 	}
 	if len(q.reports) == 0 {
 		if code := q.handOver(report); code != -C.int(syscall.EAGAIN) {
