@@ -34,7 +34,6 @@ Json to_json(const StoreFigures& figures, const StoreOptions& options) {
   json["steady_find_p99_ns"] = figures.steady_find_p99_ns;
   json["steady_insert_mblocks_s"] = figures.steady_insert_mblocks_s;
   json["steady_combined_mops_s"] = figures.steady_combined_mops_s;
-  json["steady_evict_mentries_s"] = figures.steady_evict_mentries_s;
   json["evict_mentries_s"] = figures.evict_mentries_s;
   json["bytes_per_holding"] = figures.bytes_per_holding;
   json["load"] = figures.load;
@@ -57,6 +56,7 @@ void print_json(const std::vector<Row>& rows, const FindFigures& finds, double l
   json["reference"] = Json::object();
   for (std::size_t i = 1; i < rows.size(); ++i) {
     json["reference"][rows[i].key] = to_json(rows[i].figures, options);
+    json["reference"][rows[i].key]["line_read_ns"] = line_read_ns;
   }
   std::printf("%s\n", json.dump(2).c_str());
 }
@@ -79,10 +79,8 @@ void print_table(const std::vector<Row>& rows, const FindFigures& finds, double 
                 f.bytes_per_holding, f.load);
   }
   const StoreFigures& own = rows[0].figures;
-  std::printf(
-      "\npickd: find mean %.2f us, %.0f words replaced; in steady state load %.2f, %.1f M "
-      "evictions/s\n",
-      own.find_mean_ns / 1e3, own.replaced, own.steady_load, own.steady_evict_mentries_s);
+  std::printf("\npickd: find mean %.2f us, %.0f words replaced; in steady state load %.2f\n",
+              own.find_mean_ns / 1e3, own.replaced, own.steady_load);
   if (options.shared_blocks != 0) {
     std::printf("pickd: common prompt of %u blocks found for %.2f %% of the endpoints\n",
                 options.shared_blocks, 100 * own.shared_found);

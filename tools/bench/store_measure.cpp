@@ -30,7 +30,6 @@ struct Spent {
   double insert_ns = 0;
   double maintain_ns = 0;
   std::uint64_t blocks = 0;
-  std::uint64_t evicted = 0;
   tools::Samples finds;
 };
 
@@ -48,7 +47,7 @@ void replay(StoreSubject& subject, const StoreWorkload& workload, const StoreOpt
     subject.insert(prompt, static_cast<std::uint32_t>(at % options.endpoints), tick);
     const auto inserted = Clock::now();
     if (ttl_ticks != 0) {
-      spent.evicted += subject.maintain(tick, ttl_ticks).entries;
+      subject.maintain(tick, ttl_ticks);
       spent.maintain_ns += ns_between(inserted, Clock::now());
     }
     spent.find_ns += ns_between(start, found);
@@ -185,7 +184,7 @@ void measure_steady(StoreSubject& subject, const StoreWorkload& workload,
   const std::uint64_t end = options.loops * workload.requests();
   if (end > options.ttl_ticks) {
     const auto start = Clock::now();
-    spent.evicted += subject.evict_before(end - options.ttl_ticks).entries;
+    subject.evict_before(end - options.ttl_ticks);
     spent.maintain_ns += ns_between(start, Clock::now());
   }
   const double blocks = static_cast<double>(spent.blocks);
@@ -194,7 +193,6 @@ void measure_steady(StoreSubject& subject, const StoreWorkload& workload,
   figures.steady_insert_mblocks_s = blocks * 1e3 / spent.insert_ns;
   figures.steady_combined_mops_s =
       2 * blocks * 1e3 / (spent.find_ns + spent.insert_ns + spent.maintain_ns);
-  figures.steady_evict_mentries_s = static_cast<double>(spent.evicted) * 1e3 / spent.maintain_ns;
   subject.entries();
   figures.steady_load = subject.load();
   measure_eviction(subject, end + 2, figures);

@@ -24,8 +24,6 @@ struct StoreFigures {
   double steady_insert_mblocks_s = 0;
   double steady_combined_mops_s = 0;
   double steady_load = 0;
-  double steady_evict_mentries_s =
-      0;                        // given back a second of the maintenance that ran beside requests
   double evict_mentries_s = 0;  // when everything expires at once
   double bytes_per_holding = 0;
   double load = 0;
