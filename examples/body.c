@@ -13,6 +13,7 @@ static int report_answer(pickd_client* client, pickd_ticket ticket, pickd_answer
   size_t size;
 
   head.api = api; /* head.status and head.headers: as the engine answered */
+  head.flags = PICKD_ANSWER_KEEP_TEXT;
   pickd_answer_begin(answer, &head);
   report.ticket = ticket;
   while ((size = fread(piece, 1, sizeof piece, file)) > 0) {
@@ -27,6 +28,29 @@ static int report_answer(pickd_client* client, pickd_ticket ticket, pickd_answer
   printf("prompt %u, cached %u, output %u tokens\n", (unsigned)report.prompt_tokens,
          (unsigned)report.cached_tokens, (unsigned)report.output_tokens);
   return pickd_report(client, &report, 100000);
+}
+
+/* The engine holds its answer, too. Tells pickd so by a pick that can only go there, behind the
+ * prompt that was answered; the next turn of the conversation is matched with both. */
+static int remember_answer(pickd_client* client, pickd_body* body, const pickd_answer* answer,
+                           pickd_result* result) {
+  pickd_request request = PICKD_REQUEST_INIT;
+  pickd_report_info report = PICKD_REPORT_INIT;
+  char served[128];
+  pickd_slice subset;
+  int error = pickd_body_append(body, answer);
+
+  if (error != 0) return 0; /* no text, or no next turn */
+  snprintf(served, sizeof served, "%s", pickd_result_name(result, 0));
+  subset = pickd_string(served);
+  pickd_body_request(body, PICKD_BODY_LONGEST, &request);
+  request.subset = &subset;
+  request.subset_count = 1;
+  request.flags |= PICKD_REQUEST_SUBSET;
+  error = pickd_pick(client, &request, 100000, result);
+  report.ticket = pickd_result_ticket(result);
+  report.kind = PICKD_REPORT_CANCELLED; /* nothing is sent: frees what was reserved */
+  return error != 0 ? error : pickd_report(client, &report, 100000);
 }
 
 int main(int argc, char** argv) {
@@ -63,6 +87,7 @@ int main(int argc, char** argv) {
            (unsigned)pickd_result_match_tokens(result, 0));
     if (file != NULL)
       error = report_answer(client, pickd_result_ticket(result), answer, info.api, file);
+    if (file != NULL && error == 0) error = remember_answer(client, body, answer, result);
   }
   if (error != 0) fprintf(stderr, "pick: %s\n", pickd_strerror(error));
   if (file != NULL) fclose(file);

@@ -14,9 +14,10 @@ import tempfile
 import time
 
 POLICY = "Returns within 30 days; frames carry a five-year warranty; batteries two years. " * 40
+ANSWER = "Within 30 days, if the frame has no scratch and the battery was never opened. " * 30
 STREAM = "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in (
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
-    {"choices": [{"index": 0, "delta": {"content": "Within 30 days."}, "finish_reason": "stop"}]},
+    {"choices": [{"index": 0, "delta": {"content": ANSWER}, "finish_reason": "stop"}]},
     {"choices": [], "usage": {"prompt_tokens": 812, "completion_tokens": 5,
                               "prompt_tokens_details": {"cached_tokens": 64}}})) + "data: [DONE]\r\n\r\n"
 
@@ -50,7 +51,7 @@ def run(binary, daemon, path, body, *answer):
 
 def check(binary, daemon, directory):
     turn = [{"role": "system", "content": POLICY}, {"role": "user", "content": "Returns?"}]
-    later = [*turn, {"role": "assistant", "content": "Within 30 days."}, {"role": "user", "content": "And frames?"}]
+    later = [*turn, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And frames?"}]
     answer = os.path.join(directory, "answer")
     with open(answer, "w", encoding="utf-8", newline="") as out:
         out.write(STREAM)
@@ -59,7 +60,8 @@ def check(binary, daemon, directory):
     assert cached == 0 and "prompt 812, cached 64, output 5 tokens" in told, told
     again, cached, _ = run(binary, daemon, "/v1/chat/completions?x=1",
                            json.dumps({"temperature": 1, "messages": later, "model": "m"}))
-    assert again == first and cached >= len(POLICY) // 256 * 64, f"{first}, then {again} with {cached}"
+    both = (len(POLICY) + len(ANSWER)) // 256 * 64
+    assert again == first and cached >= both, f"{first}, then {again} with {cached} of {both}: the answer counts"
     _, cached, _ = run(binary, daemon, "/v1/chat/completions",
                        json.dumps({"model": "m", "cache_salt": "other", "messages": later}))
     assert cached == 0, f"{cached} tokens of another salt"

@@ -308,6 +308,9 @@ PICKD_API int pickd_answer_report(const pickd_answer *answer, pickd_report_info 
  * PICKD_ANSWER_KEEP_TEXT, and be read to its end. Only a body with one prompt of text and n = 1 has
  * a next turn. Ask pickd_body_request() again afterwards: what the body handed out before is not
  * good any more. The answer may be used again at once.
+ * To tell pickd that the engine holds the answer, too, pick with this request and a subset of the
+ * one endpoint that served, and report PICKD_REPORT_CANCELLED on that ticket at once; the prompt's
+ * blocks stay known there.
  * Errors: -EINVAL (before pickd_body_end() or pickd_answer_end(); text not kept), -ENODATA (the
  * body has no such prompt, or the answer no text; nothing was appended), -EEXIST (an answer was
  * appended before), -E2BIG (the text is over text_bytes_max), -ENOMEM. One thread at a time. */
