@@ -235,6 +235,41 @@ func TestHeadersThatMeanNothingDoNoHarm(t *testing.T) {
 	}
 }
 
+func TestTheDecodeEndpointHearsWhoComputesThePrompt(t *testing.T) {
+	g := startGatewayOf(t, extproc.Options{}, `scrape: {enabled: false}
+endpoints:
+  - {name: prefill, address: "http://127.0.0.1:9100", role: prefill}
+  - {name: decode, address: "127.0.0.1:9200", role: decode}
+scheduling:
+  apiVersion: llm-d.ai/v1alpha1
+  kind: EndpointPickerConfig
+  plugins:
+    - {type: always-disagg-pd-decider}
+    - {type: disagg-profile-handler, parameters: {deciders: {prefill: always-disagg-pd-decider}}}
+    - {type: prefill-filter}
+    - {type: decode-filter}
+    - {type: max-score-picker}
+  schedulingProfiles:
+    - {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: max-score-picker}]}
+    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}]}`)
+	e := g.exchange(t)
+	e.requestHeaders(false)
+	e.requestBody(completion(15, 4000), true)
+	answer := e.receive()
+	if to := e.destination(answer); to != "127.0.0.1:9200" {
+		t.Errorf("it goes to %q", to)
+	}
+	prefill := ""
+	for _, header := range answer.GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
+		if header.GetHeader().GetKey() == "x-prefiller-host-port" {
+			prefill = string(header.GetHeader().GetRawValue())
+		}
+	}
+	if prefill != "127.0.0.1:9100" {
+		t.Errorf("the prompt is computed by %q", prefill)
+	}
+}
+
 func TestABufferedBodyIsAnsweredWithTheDestination(t *testing.T) {
 	g := startGateway(t, extproc.Options{})
 	e := g.exchange(t)

@@ -47,7 +47,13 @@ func endpointsYAML() string {
 
 func startGateway(t *testing.T, options extproc.Options, yaml ...string) *gateway {
 	t.Helper()
-	g := &gateway{daemon: testrun.StartDaemon(t, append(yaml, endpointsYAML())...), page: &metrics.Page{}}
+	return startGatewayOf(t, options, append(yaml, endpointsYAML())...)
+}
+
+// startGatewayOf starts one whose daemon has no other endpoints than those in its YAML.
+func startGatewayOf(t *testing.T, options extproc.Options, yaml ...string) *gateway {
+	t.Helper()
+	g := &gateway{daemon: testrun.StartDaemon(t, yaml...), page: &metrics.Page{}}
 	client, err := pickd.Open(pickd.Options{Socket: g.daemon.Socket})
 	if err != nil {
 		t.Fatal(err)
