@@ -156,6 +156,32 @@ TEST_F(SystemScrape, PassesOverAnEngineThatHangsUntilItGoesOn) {
   EXPECT_EQ(daemon_->endpoints().at("e2").generation, generation) << "it is the same engine";
 }
 
+// Field case 49, with a port a rank: one of them must never stand for all.
+TEST_F(SystemScrape, AddsUpTheRanksOfAnEngineThatIsOneEndpoint) {
+  for (int at = 0; at < 3; ++at) engines_[0].ask();
+  for (int at = 0; at < 4; ++at) engines_[2].ask();
+  std::string ports;
+  for (const Engine& engine : engines_) ports += (ports.empty() ? "" : ", ") + engine.port();
+  daemon_.emplace(Settings{.rest = "scrape: {interval: 100ms, timeout: 300ms}\n"
+                                   "pools:\n  - name: p\n    ranks: {as: one, ports: [" +
+                                   ports + "]}\n    endpoints: [{name: dp, address: \"" +
+                                   engines_[0].address() + "\"}]\n",
+                           .endpoints = 0});
+  ASSERT_TRUE(eventually([this] {
+    const auto dp = shown("dp");
+    return dp.at("running") == 4 && dp.at("waiting") == 3;
+  })) << shown("dp");
+  EXPECT_EQ(daemon_->endpoints().size(), 1U);
+  const std::uint32_t generation = daemon_->endpoints().at("dp").generation;
+  const std::string port = engines_[1].port();
+  engines_[1].kill();
+  ASSERT_TRUE(eventually([this] { return !ready("dp"); }));
+  engines_[1].start(port);
+  ASSERT_TRUE(eventually([&] {
+    return ready("dp") && daemon_->endpoints().at("dp").generation > generation;
+  })) << "one rank that begins anew has lost its cache";
+}
+
 // Field case 58.
 TEST_F(SystemScrape, WarnsOfAStalenessBelowTwoIntervals) {
   start(", stale: 150ms");
