@@ -156,10 +156,9 @@ class IoUringReactor final : public ReactorBase {
     Watched& watched = at->second;
     watched.interest = interest;
     come_home();
-    if (!watched.armed) return {};  // armed with the new interest when its turn comes
-    const std::uint64_t poll = tag(watched.serial, fd);
+    if (!watched.armed) return {};           // armed with the new interest when its turn comes
+    queue_removal(tag(watched.serial, fd));  // nobody waits for it: goes with the next turn's polls
     disarm(fd, watched);
-    take_back(poll);
     return {};
   }
 
@@ -170,7 +169,8 @@ class IoUringReactor final : public ReactorBase {
     const bool armed = at->second.armed;
     const std::uint64_t poll = tag(at->second.serial, fd);
     watched_.erase(at);
-    if (armed) take_back(poll);
+    if (armed) return take_back(poll);
+    submit_all();  // a change may have left the poll before this one to be taken back
   }
 
   std::string name() const override { return "io_uring"; }
@@ -231,8 +231,10 @@ class IoUringReactor final : public ReactorBase {
   // The kernel may take a part, want completions to be taken first, or be out of memory for a
   // moment. What it does not take stays in the queue, in order.
   void submit_all() {
+    if (!ring_.made()) return;
     for (int tries = 0; ::io_uring_sq_ready(ring_.get()) != 0; ++tries) {
-      const int taken = ::io_uring_submit(ring_.get());
+      // And ends what was taken back: completions wait to be asked for.
+      const int taken = ::io_uring_submit_and_get_events(ring_.get());
       if (taken > 0 || taken == -EINTR) continue;
       if (tries >= kSubmitTriesMax) return;
       reap();
@@ -250,15 +252,18 @@ class IoUringReactor final : public ReactorBase {
     }
   }
 
+  bool queue_removal(std::uint64_t poll) {
+    io_uring_sqe* sqe = entry();
+    if (sqe == nullptr) return false;
+    ::io_uring_prep_poll_remove(sqe, poll);
+    ::io_uring_sqe_set_data64(sqe, kNobody);
+    return true;
+  }
+
   // When it returns, the kernel holds no reference for this poll. Its completion, if it came
   // first, carries a serial that nobody has any more.
   void take_back(std::uint64_t poll) {
-    io_uring_sqe* sqe = entry();
-    if (sqe == nullptr) return;
-    ::io_uring_prep_poll_remove(sqe, poll);
-    ::io_uring_sqe_set_data64(sqe, kNobody);
-    submit_all();
-    ::io_uring_get_events(ring_.get());  // only then the poll is ended, where completions wait
+    if (queue_removal(poll)) submit_all();
   }
 
   void arm_all() {

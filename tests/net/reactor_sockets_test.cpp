@@ -226,6 +226,20 @@ TEST_P(ReactorSockets, HoldsNoSocketOpenThatWasUnwatchedAndClosed) {
   EXPECT_TRUE(looked);
 }
 
+TEST_P(ReactorSockets, HoldsNoSocketOpenThatWasChangedUnwatchedAndClosed) {
+  Connection both = connected();
+  watch(both.client.get(), kReadable, [](std::uint32_t) { FAIL(); });
+  reactor_->after(0, [&] {
+    EXPECT_TRUE(reactor_->change(both.client.get(), kReadable | kWritable).ok());
+    reactor_->unwatch(both.client.get());
+    both.client.reset();
+    char byte;
+    EXPECT_EQ(::recv(both.server.get(), &byte, 1, 0), 0) << "the other end is still open";
+    reactor_->stop();
+  });
+  reactor_->run();
+}
+
 TEST_P(ReactorSockets, HoldsNoSocketOpenAfterItsOwnEnd) {
   Connection both = connected();
   watch(both.client.get(), kReadable, [](std::uint32_t) { FAIL(); });
