@@ -64,7 +64,7 @@ std::vector<Form> forms(std::size_t bytes) {
     form.path = path;
     form.text = std::move(text);
   };
-  constexpr char kChat[] = "/v1/chat/completions";
+  static constexpr char kChat[] = "/v1/chat/completions";  // forms outlive this function
   const std::string chat = R"({"model": "llama", "stream": true, "messages": [)";
   add("one prompt", kChat, chat + R"({"role": "user", "content": ")" + words(bytes, 1) + R"("}]})");
   add("100 turns", kChat, list(chat, bytes, "]}", [bytes](std::size_t i) {
@@ -135,7 +135,9 @@ void measure(pickd_body* body, Form& form, const BodyBenchOptions& options) {
     const auto read_ns = static_cast<double>(base::monotonic_ns() - start);
     start = base::monotonic_ns();
     for (std::uint64_t i = 0; i < times; ++i) {
-      seen += std::memchr(form.text.data(), 1, form.text.size()) != nullptr ? 1 : 0;
+      const char* text = form.text.data();
+      asm volatile("" : "+r"(text) : : "memory");  // or one look would do for all
+      seen += std::memchr(text, 1, form.text.size()) != nullptr ? 1 : 0;
     }
     const auto probe_ns = static_cast<double>(base::monotonic_ns() - start);
     if (round == 0) continue;  // memory is not there yet
