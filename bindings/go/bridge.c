@@ -29,7 +29,6 @@ int pickdgo_open(pickd_client* client, uint32_t depth, pickdgo_queue** queue) {
 void pickdgo_close(pickdgo_queue* queue) {
   pickd_queue_close(queue->queue);
   pickd_result_free(queue->result);
-  free(queue);
 }
 
 static pickd_slice slice_of(pickdgo_slice from) {

@@ -96,6 +96,8 @@ typedef struct pickdgo_queue {
 } pickdgo_queue;
 
 int pickdgo_open(pickd_client* client, uint32_t depth, pickdgo_queue** queue);
+
+/* Closes the queue. The memory stays, for `wanted`, until it is given to free(). */
 void pickdgo_close(pickdgo_queue* queue);
 
 /* Submits queue->request with one segment of text or with token ids; either may be absent. The

@@ -202,13 +202,23 @@ func (c *Client) blocking(ctx context.Context, op string, call func(timeout C.in
 	}
 	err := &Error{Op: op, Code: Code(-code)}
 	if err.Code == ErrInvalid || err.Code == ErrTooBig {
-		err.Detail = c.lastError()
+		err.Detail = c.lastErrorOpen()
 	}
 	return err
 }
 
 // lastError is the client's last failure in words: of all goroutines, so it may be another's.
 func (c *Client) lastError() string {
+	c.life.RLock()
+	defer c.life.RUnlock()
+	if c.closed {
+		return ""
+	}
+	return c.lastErrorOpen()
+}
+
+// lastErrorOpen is lastError for who keeps the client open already.
+func (c *Client) lastErrorOpen() string {
 	var buffer [256]C.char
 	C.pickd_last_error(c.handle, &buffer[0], C.size_t(len(buffer)))
 	return C.GoString(&buffer[0])

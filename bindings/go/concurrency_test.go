@@ -234,6 +234,44 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+func TestCloseMayComeInTheMiddleOfEverything(t *testing.T) {
+	daemon := startDaemon(t)
+	inEveryMode(t, func(t *testing.T, options pickd.Options) {
+		for range 5 {
+			client := open(t, daemon, options)
+			ctx := soon(t)
+			var wait sync.WaitGroup
+			begun := make(chan struct{}, 1)
+			for at := range 40 {
+				wait.Add(1)
+				go func() {
+					defer wait.Done()
+					for {
+						pick, err := client.Pick(ctx, pickd.Request{Model: "m", Text: []string{prompt(at, 64)}})
+						if err == nil {
+							err = client.Report(ctx, pickd.Report{Ticket: pick.Ticket, Kind: pickd.Done})
+						}
+						if errors.Is(err, pickd.ErrClosed) {
+							return
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						select {
+						case begun <- struct{}{}:
+						default:
+						}
+					}
+				}()
+			}
+			<-begun
+			client.Close()
+			wait.Wait()
+		}
+	})
+}
+
 // Picks that are alone look for their answers, others wait: each way into the other must leave somebody who is
 // woken.
 func TestFewGoroutinesNeverWaitForEver(t *testing.T) {

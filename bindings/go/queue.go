@@ -1,10 +1,12 @@
 package pickd
 
+// #include <stdlib.h>
 // #include "bridge.h"
 import "C"
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -86,6 +88,8 @@ func openQueue(c *Client, depth int, options Options) (*queue, error) {
 	if code := C.pickdgo_open(c.handle, C.uint32_t(unsigned(depth)), &q.memory); code != 0 {
 		return nil, &Error{Op: "open", Code: Code(-code), Detail: c.lastError()}
 	}
+	// Latecomers still look at it after close: it goes with the last of them.
+	runtime.AddCleanup(q, func(memory *C.pickdgo_queue) { C.free(unsafe.Pointer(memory)) }, q.memory)
 	if !q.busy {
 		q.spin = newSpin(options.Spin)
 	}
