@@ -13,7 +13,7 @@ namespace pickd::abi {
 inline constexpr std::uint64_t kStateMagic = 0x31305441'54534b50ULL;    // "PKSTAT01"
 inline constexpr std::uint64_t kChannelMagic = 0x31304e41'48434b50ULL;  // "PKCHAN01"
 inline constexpr std::uint16_t kLayoutMajor = 1;
-inline constexpr std::uint16_t kLayoutMinor = 0;
+inline constexpr std::uint16_t kLayoutMinor = 1;
 inline constexpr std::uint32_t kByteOrderMark = 0x01020304;
 
 // Feature bits a reader must understand to read a segment at all; an unknown bit means "refuse".

@@ -7,6 +7,7 @@
 //   reservations Reservation[reservation_slots] an open-addressed table keyed by ticket
 //   routing    two buffers, versioned           pools, models and adapters for picks without a
 //   daemon
+//   models       see model_layout.hpp           what is learned of latencies
 //   prefix     u64[prefix_lines][8]             the prefix table
 //
 // Offsets and sizes stand in the header; a reader takes them from there.
@@ -68,6 +69,11 @@ struct StateHeader {
   alignas(kLinePairBytes) Word global_horizon;  // tick of the global cut-off, full width
   Word routing_version;                         // even: buffer (version / 2) & 1 holds the newest
   Word endpoint_high_water;                     // ids at or above this were never used
+
+  // Fixed when the file is made: what is learned of latencies, for the next daemon alone.
+  std::uint64_t models_offset;
+  std::uint32_t model_classes;
+  std::uint32_t model_words;
 };
 static_assert(std::is_standard_layout_v<StateHeader> && sizeof(StateHeader) <= kPageBytes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "abi/model_layout.hpp"
 #include "daemon/base/log.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/discovery/ranks.hpp"
@@ -122,6 +123,15 @@ base::Result<std::unique_ptr<EngineRoom>> EngineRoom::create(const config::Confi
     room->reservations_->recover(header.endpoint_ids);
   }
   if (auto added = room->add_endpoints(config); !added) return added.error();
+  if (room->learner_ != nullptr) {
+    auto* models = room->segment_->models();
+    room->learner_->keep(std::make_unique<maintenance::ModelStore>(maintenance::ModelStore::Parts{
+                             reinterpret_cast<abi::ModelRecord*>(models),
+                             reinterpret_cast<abi::Word*>(models + abi::kModelRecordsBytes),
+                             abi::kModelClasses, header.endpoint_ids}),
+                         room->endpoint_table_->latency_classes(), room->topologies_.current(),
+                         room->segment_->counters(state::kLearnerRow));
+  }
   if (auto made = room->make_workers(config, channel_gone); !made) return made.error();
   return room;
 }

@@ -14,6 +14,28 @@ constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
 // Far beyond any replay, and far below where ages, which are signed, would overflow.
 constexpr std::uint64_t kVirtualTickMax = std::uint64_t{1} << 48;
 
+flatbuffers::Offset<fb::LatencyModel> model_of(flatbuffers::FlatBufferBuilder& builder,
+                                               const latency::Accuracy& accuracy) {
+  return fb::CreateLatencyModel(builder, accuracy.samples(), accuracy.mape(), accuracy.bias(),
+                                accuracy.coverage(), accuracy.ready(), accuracy.drifting());
+}
+
+// Empty where nothing is learned.
+std::vector<flatbuffers::Offset<fb::LatencyClass>> latency_of(
+    EngineRoom& room, flatbuffers::FlatBufferBuilder& builder) {
+  std::vector<flatbuffers::Offset<fb::LatencyClass>> classes;
+  if (room.learner() == nullptr) return classes;
+  std::uint16_t number = 0;
+  for (const maintenance::LatencySummary& summary : room.learner()->summary()) {
+    const auto name = builder.CreateString(room.endpoint_table().latency_classes().name(number++));
+    const auto ttft = model_of(builder, summary.accuracy.ttft);
+    const auto itl = model_of(builder, summary.accuracy.itl);
+    classes.push_back(
+        fb::CreateLatencyClass(builder, name, summary.coefficients.output_tokens, ttft, itl));
+  }
+  return classes;
+}
+
 }  // namespace
 
 void Handlers::ask_status(ControlServer& server, Session& session, const fb::Message& message) {
@@ -29,6 +51,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
         builder, name, state::sum_counter(room.segment(), static_cast<abi::Counter>(at))));
   }
   const auto counter_list = builder.CreateVector(counters);
+  const auto latency = builder.CreateVector(latency_of(room, builder));
   const auto version = builder.CreateString(kVersion);
   const auto socket = builder.CreateString(server.config_.listen.socket);
   const auto reactor = builder.CreateString(server.reactor_->name());
@@ -59,6 +82,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   status.add_started(started);
   status.add_counters(counter_list);
   status.add_reactor_why(reactor_why);
+  status.add_latency(latency);
   server.send(session, reply.finish(message.number(), status.Finish()));
 }
 

@@ -11,8 +11,6 @@ namespace pickd::endpoints {
 
 namespace {
 
-constexpr std::uint16_t kLatencyClassesMax = 64;
-
 TopologyEndpoint* find_entry(std::vector<TopologyEndpoint>& entries, std::string_view name) {
   const auto at =
       std::find_if(entries.begin(), entries.end(),
@@ -304,19 +302,12 @@ base::Result<void> EndpointTable::check_room(std::vector<TopologyEndpoint> entri
                                  " are there; raise state.endpoints_max, which makes room"};
 }
 
-// Endpoints of one pool on one kind of hardware share learned rates. Numbers are never given anew:
-// what was learned under one stays with it. Beyond the last all others share it.
 std::uint16_t EndpointTable::latency_class_of(const TopologyEndpoint& entry) {
   std::string name = entry.pool;
   if (const std::string* hardware = entry.label("hardware"); hardware != nullptr) {
-    name += '\n' + *hardware;
+    name += '/' + *hardware;
   }
-  const auto at = std::find(latency_classes_.begin(), latency_classes_.end(), name);
-  const auto number = static_cast<std::size_t>(at - latency_classes_.begin());
-  if (at != latency_classes_.end()) return static_cast<std::uint16_t>(number);
-  if (latency_classes_.size() == kLatencyClassesMax) return kLatencyClassesMax - 1;
-  latency_classes_.push_back(std::move(name));
-  return static_cast<std::uint16_t>(number);
+  return latency_classes_.number_of(name);
 }
 
 void EndpointTable::publish(std::vector<TopologyEndpoint> entries) {

@@ -14,6 +14,7 @@
 #include "abi/state_layout.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/endpoints/endpoint_spec.hpp"
+#include "daemon/endpoints/latency_classes.hpp"
 #include "daemon/endpoints/routing_snapshot.hpp"
 #include "daemon/endpoints/topology_store.hpp"
 
@@ -59,6 +60,7 @@ class EndpointTable {
 
   std::size_t count() const { return store_->current().endpoints().size(); }
   std::size_t count_ready() const;
+  const LatencyClasses& latency_classes() const { return latency_classes_; }
 
  private:
   using IdSet = std::bitset<abi::kEndpointIdsMax>;
@@ -88,7 +90,7 @@ class EndpointTable {
 
   Parts parts_;
   TopologyStore* store_;
-  std::vector<std::string> latency_classes_;  // by number
+  LatencyClasses latency_classes_;
 };
 
 }  // namespace pickd::endpoints

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace pickd::latency {
 
@@ -10,6 +11,8 @@ namespace {
 constexpr double kRecentDecay = .98;  // about the last 50
 constexpr std::uint64_t kDriftSamplesMin = 200;
 constexpr double kDriftFactor = 2;
+constexpr double kFactorMin = .5;  // of the tracked percentile
+constexpr double kFactorMax = 20;
 constexpr double kMeasuredMin = 1e-4;  // seconds; shorter ones would dominate a relative error
 
 }  // namespace
@@ -37,7 +40,36 @@ void Accuracy::add(double predicted_s, double measured_s) {
   const double step = samples_ < 200 ? .02 : .005;
   p90_factor_ *=
       std::exp(step * (measured_s > predicted_s * p90_factor_ ? percentile_ : percentile_ - 1));
-  p90_factor_ = std::clamp(p90_factor_, .5, 20.0);
+  p90_factor_ = std::clamp(p90_factor_, kFactorMin, kFactorMax);
+}
+
+Accuracy::Memory Accuracy::memory() const {
+  return {{static_cast<double>(samples_), weight_, relative_error_, error_, mean_error_,
+           signed_error_, measured_, below_, recent_weight_, recent_relative_error_, p90_factor_}};
+}
+
+bool Accuracy::restore(const Memory& kept) {
+  constexpr std::size_t kSigned = 5;  // the bias alone may be below 0
+  constexpr double kMost = 1e15;
+  for (std::size_t at = 0; at < std::size(kept.numbers); ++at) {
+    const double value = kept.numbers[at];
+    if (!std::isfinite(value) || std::abs(value) > kMost || (at != kSigned && value < 0))
+      return false;
+  }
+  const double factor = kept.numbers[10];
+  if (factor < kFactorMin || factor > kFactorMax) return false;
+  samples_ = static_cast<std::uint64_t>(kept.numbers[0]);
+  weight_ = kept.numbers[1];
+  relative_error_ = kept.numbers[2];
+  error_ = kept.numbers[3];
+  mean_error_ = kept.numbers[4];
+  signed_error_ = kept.numbers[5];
+  measured_ = kept.numbers[6];
+  below_ = kept.numbers[7];
+  recent_weight_ = kept.numbers[8];
+  recent_relative_error_ = kept.numbers[9];
+  p90_factor_ = factor;
+  return true;
 }
 
 double Accuracy::mape() const { return weight_ > 0 ? relative_error_ / weight_ : 0; }

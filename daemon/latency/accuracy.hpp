@@ -18,6 +18,14 @@ class Accuracy {
         samples_min_(options.samples_min),
         percentile_(options.percentile / 100) {}
 
+  // What is kept over a restart: plain numbers.
+  struct Memory {
+    double numbers[11];
+  };
+  Memory memory() const;
+  // False: the numbers are not sound, nothing changed.
+  bool restore(const Memory& kept);
+
   // Pairs a prediction, made at the pick, with its outcome; seconds.
   void add(double predicted_s, double measured_s);
 

@@ -7,10 +7,13 @@ namespace pickd::latency {
 
 namespace {
 
-// A head that gets no token for three times its work and a second more counts as silent: what is
-// beyond is waited for by whoever comes.
+// An endpoint whose head gets no token for three times its work and a second more counts as silent:
+// what is beyond is waited for by whoever comes. But not while few wait there: one request without
+// a first token is more often a report that is late or lost than an engine that stands still, and
+// who shuns the engine for it never learns.
 constexpr float kSilentFactor = 3;
 constexpr float kSilentSeconds = 1;
+constexpr float kSilentRequestsMin = 3;
 
 // Four endpoints at a time: every processor we run on has vectors of that width, and the compilers
 // turn these operators into them without being asked for more than the baseline.
@@ -96,8 +99,10 @@ void predict(const ClassCoefficients& of, double price, CostLanes& lanes, double
     const Lanes progress_s = lesser(head_age_s, head_s);
     const Lanes queue_s = m * (rates.queued_token_s * load(lanes.queued_tokens, at) +
                                rates.queued_work_s * load(lanes.queued_work, at));
-    const Lanes silent_s =
+    const Lanes queued = load(lanes.queued_requests, at);
+    const Lanes beyond_s =
         greater(zero, head_age_s - all(kSilentFactor) * head_s - all(kSilentSeconds));
+    const Lanes silent_s = queued >= all(kSilentRequestsMin) ? beyond_s : zero;
     const Lanes wait_s = greater(zero, queue_s - progress_s) + silent_s;
     const Lanes uncached = load(lanes.uncached, at);
     const Lanes class_prefill_s =
@@ -116,8 +121,7 @@ void predict(const ClassCoefficients& of, double price, CostLanes& lanes, double
     const Lanes own_step_s = step_s / (one - share);
     const Lanes others_s = m * running * added_step_s;
     store(out.itl_s, at, own_step_s + m * added_step_s);
-    const Lanes price_here =
-        work_price + lesser(all(kFollowersMax), load(lanes.queued_requests, at));
+    const Lanes price_here = work_price + lesser(all(kFollowersMax), queued);
     store(
         out.cost_s, at,
         wait_s + prefill_s + price_here * class_prefill_s + decode_price * (own_step_s + others_s));

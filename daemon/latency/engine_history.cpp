@@ -29,7 +29,6 @@ void EngineHistory::begin(double at_s) {
 
 void EngineHistory::computed(double at_s, double uncached, double work) {
   advance(at_s);
-  if (waiting_ != 0) --waiting_;
   now_.prefill_tokens += uncached;
   now_.prefill_work += work;
 }
@@ -59,6 +58,11 @@ EngineHistory::Look EngineHistory::look(double at_s) {
 double EngineHistory::queued_share(double at_s) {
   advance(at_s);
   return share_;
+}
+
+void EngineHistory::restore_share(double at_s, double share) {
+  advance(at_s);
+  share_ = share >= 0 && share <= 1 ? share : 0;
 }
 
 }  // namespace pickd::latency

@@ -22,7 +22,7 @@ class EngineHistory {
   };
 
   void begin(double at_s);  // somebody waits for a first token
-  // It came: `uncached` tokens were computed with `work`. It decodes here or elsewhere.
+  // A first token came: `uncached` tokens were computed with `work`. It decodes here or elsewhere.
   void computed(double at_s, double uncached, double work);
   void begin_decoding(double at_s, double kv_tokens);
   // A request left: one that decoded `kv_tokens`, or one that never got a first token.
@@ -34,6 +34,7 @@ class EngineHistory {
 
   // Share of time with somebody without a first token, over about `time_constant_s`.
   double queued_share(double at_s);
+  void restore_share(double at_s, double share);
 
  private:
   void advance(double at_s);

@@ -15,7 +15,6 @@ constexpr double kOutputPriorWeight = 10;
 // No answer takes longer; what does is a report about something else.
 constexpr double kSecondsMax = 24 * 3600.0;
 constexpr double kOverdueMinS = 20;
-constexpr std::size_t kClassesMax = 64;
 
 double ttft_weight(double predicted) { return 1 / (.05 + predicted); }
 double itl_weight(double predicted) { return .01 / ((.005 + predicted) * (.005 + predicted)); }
@@ -53,6 +52,7 @@ void Learner::picked(const Picked& pick) {
   prefill_history(pick).begin(pick.at_s);
   flight = Flight{};
   flight.state = Flight::State::kWaiting;
+  flight.waits = true;
   flight.pick = pick;
   flight.pick.class_id = class_id;
   flight.life = lives_[pick.endpoint];
@@ -68,6 +68,8 @@ Refusal Learner::first_token(std::uint32_t index, double at_s) {
   if (flight.life != lives_[flight.pick.endpoint]) return Refusal::kNone;
   const Picked& pick = flight.pick;
   EngineHistory& history = endpoints_[pick.endpoint].history;
+  if (flight.waits) prefill_history(pick).end_waiting(at_s);
+  flight.waits = false;
   prefill_history(pick).computed(at_s, pick.uncached_tokens,
                                  attention_work(pick.uncached_tokens, pick.prompt_tokens));
   history.begin_decoding(at_s, pick.kv_tokens);
@@ -87,7 +89,8 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   if (decoding) {
     history.end_decoding(at_s, pick.kv_tokens);
   } else {
-    prefill_history(pick).end_waiting(at_s);
+    if (flight.waits) prefill_history(pick).end_waiting(at_s);
+    flight.waits = false;
   }
   if (!outcome.served) return Refusal::kNone;
   const double tokens = outcome.output_tokens.value_or(0);
@@ -127,6 +130,18 @@ EngineHistory& Learner::prefill_history(const Picked& pick) {
   return endpoints_[id != 0 && id < endpoints_.size() ? id : pick.endpoint].history;
 }
 
+// A report that came late tells of its way, not of the engine. While such are few they are left
+// out; when they are many the engine has become slow, and that is to be learned.
+bool Learner::is_late(Class& of, double measured_s, double predicted_s) {
+  constexpr double kFactor = 4;
+  constexpr double kSeconds = 1;
+  constexpr double kDecay = .98;  // of a sample: looks back on about 50
+  constexpr double kShareMax = .2;
+  const bool late = measured_s > kFactor * predicted_s + kSeconds;
+  of.late_share = kDecay * of.late_share + (late ? 1 - kDecay : 0);
+  return late && of.late_share < kShareMax && of.ttft.samples() >= options_.samples_min;
+}
+
 void Learner::train_ttft(const Flight& flight, double uncached) {
   const Picked& pick = flight.pick;
   Class& of = class_at(pick.class_id);
@@ -134,6 +149,10 @@ void Learner::train_ttft(const Flight& flight, double uncached) {
   const TtftFeatures x = ttft_features(pick.queue, uncached, pick.prompt_tokens);
   const double class_s = of.ttft.predict(x);  // of the class: without slowness and progress
   const double m = pick.slowness;
+  if (is_late(of, measured_s + pick.progress_s, class_s * m)) {
+    ++counts_.late;
+    return;
+  }
   if (!of.ttft.add(x, (measured_s + pick.progress_s) / m, ttft_weight(class_s))) {
     ++counts_.refused;
     return;
@@ -187,11 +206,24 @@ double Learner::overdue_after_s(const Flight& flight) const {
   return kOverdueMinS + 10 * ttft_s + 20 * tokens * itl_s;
 }
 
+// A first token that is far beyond its time was most likely not reported: it must not make the
+// endpoint look as if somebody waited there all the while.
+void Learner::stop_waiting_if_silent(std::uint32_t index, double now_s) {
+  constexpr double kFactor = 3;
+  constexpr double kSeconds = 1;
+  Flight& flight = flights_[index];
+  if (flight.state != Flight::State::kWaiting || !flight.waits) return;
+  if (now_s - flight.pick.at_s < kFactor * flight.pick.ttft_s + kSeconds) return;
+  flight.waits = false;
+  if (flight.life == lives_[flight.pick.endpoint]) prefill_history(flight.pick).end_waiting(now_s);
+}
+
 std::vector<Learner::Overdue> Learner::take_overdue(double now_s) {
   std::vector<Overdue> overdue;
   for (std::uint32_t index = 0; index < flights_.size(); ++index) {
     const Flight& flight = flights_[index];
     if (flight.state == Flight::State::kNone) continue;
+    stop_waiting_if_silent(index, now_s);
     if (now_s - flight.pick.at_s < overdue_after_s(flight)) continue;
     overdue.push_back({index, flight.pick.number});
     ended(index, now_s, {.served = false});

@@ -15,6 +15,7 @@
 #include "daemon/latency/engine_history.hpp"
 #include "daemon/latency/learner_options.hpp"
 #include "daemon/latency/linear_model.hpp"
+#include "daemon/latency/memory.hpp"
 #include "daemon/latency/slowness.hpp"
 
 namespace pickd::latency {
@@ -52,6 +53,7 @@ enum class Refusal : std::uint8_t { kNone, kUnknownFlight, kOutOfOrder, kImpossi
 struct LearnerCounts {
   std::uint64_t ttft_samples = 0;
   std::uint64_t itl_samples = 0;
+  std::uint64_t late = 0;     // far beyond what was predicted, while few are: not learned from
   std::uint64_t refused = 0;  // reports that cannot be: times before the pick, no tokens, ...
 };
 
@@ -87,9 +89,24 @@ class Learner {
   const ClassAccuracy& accuracy(std::uint32_t class_id) const {
     return classes_[class_id].accuracy;
   }
+  // What it knows of a class and of an endpoint, for after a restart, and the way back; before the
+  // first event of either. False: the numbers are not sound, and it begins from nothing.
+  ClassMemory memory(std::uint32_t class_id) const;
+  bool restore(std::uint32_t class_id, const ClassMemory& kept);
+  struct EndpointKnown {
+    std::uint32_t generation;
+    EndpointMemory memory;
+  };
+  std::optional<EndpointKnown> endpoint_memory(std::uint32_t id, double now_s);
+  void restore_endpoint(std::uint32_t id, std::uint16_t class_id, std::uint32_t generation,
+                        const EndpointMemory& kept, double now_s);
+
+  std::uint32_t endpoint_ids() const { return static_cast<std::uint32_t>(endpoints_.size()); }
   std::uint32_t class_count() const { return static_cast<std::uint32_t>(classes_.size()); }
 
  private:
+  static constexpr std::size_t kClassesMax = 64;
+
   struct Class {
     explicit Class(const LearnerOptions& options)
         : ttft(kTtftPrior, options.decay()),
@@ -100,6 +117,7 @@ class Learner {
     LinearModel<kItlFeatures> itl;
     double output_sum = 0;
     double output_weight = 0;
+    double late_share = 0;  // of samples, lately
     // Sums over picks, of what a mean request is made.
     double pick_weight = 0;
     double uncached_sum = 0;
@@ -117,6 +135,7 @@ class Learner {
   struct Flight {
     enum class State : std::uint8_t { kNone, kWaiting, kDecoding };
     State state = State::kNone;
+    bool waits = false;  // counted among those without a first token
     Picked pick;
     std::uint32_t life =
         0;  // the endpoint's, so that an end after forget_endpoint() changes nothing
@@ -126,9 +145,11 @@ class Learner {
 
   void train_ttft(const Flight& flight, double uncached);
   void train_itl(const Flight& flight, double at_s, double tokens);
+  bool is_late(Class& of, double measured_s, double predicted_s);
   void learn_output(Class& of, double tokens);
   void learn_size(Class& of, const Picked& pick);
   EngineHistory& prefill_history(const Picked& pick);
+  void stop_waiting_if_silent(std::uint32_t index, double now_s);
   double overdue_after_s(const Flight& flight) const;
   Class& class_at(std::uint32_t class_id);
   Refusal refuse(Refusal why);

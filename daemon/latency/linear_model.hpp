@@ -20,6 +20,7 @@ inline constexpr double kSampleDecay = .998;           // lambda, a sample; by d
 inline constexpr std::uint64_t kSamplesEachFit = 200;  // up to here every sample refits
 inline constexpr std::uint64_t kFitEvery = 8;          // after it every 8th
 inline constexpr int kSweeps = 30;
+inline constexpr double kThetaMax = 1e6;  // seconds for a scaled unit: no engine that serves
 
 template <std::size_t N>
 class LinearModel {
@@ -76,6 +77,9 @@ class LinearModel {
           kept.gram[i * N + i] < 0) {
         return false;
       }
+    }
+    for (const double value : kept.theta) {
+      if (value > kThetaMax) return false;
     }
     const bool counts = std::isfinite(kept.measured) && std::isfinite(kept.expected) &&
                         kept.measured >= 0 && kept.expected >= 0 && kept.samples >= 0 &&

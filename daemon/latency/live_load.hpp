@@ -71,8 +71,8 @@ class LiveLoad {
   static constexpr std::uint32_t kLine = 256;
 
   // A request that so many later ones overtook, for so long, is taken for one whose report is lost.
-  static constexpr std::uint32_t kOvertakenMax = 8;
-  static constexpr std::uint64_t kOvertakenNs = 2'000'000'000;
+  static constexpr std::uint32_t kOvertakenMax = 3;
+  static constexpr std::uint64_t kOvertakenNs = 1'000'000'000;
 
   struct alignas(64) Flight {
     // [ number : 48 ][ waits : 1 ][ followed : 1 ][ endpoint : 14 ]; 0: none. Who changes it by

@@ -56,6 +56,17 @@ void Slowness::add(double measured_s, double predicted_s, double now_s) {
   }
 }
 
+void Slowness::restore(double log_ratio, double evidence_s, double now_s) {
+  if (!std::isfinite(log_ratio) || !std::isfinite(evidence_s) || evidence_s <= 0) return;
+  const double ratio = std::exp(std::clamp(log_ratio, -kLogMax, kLogMax));
+  *this = Slowness();
+  slow_.predicted = evidence_s;
+  slow_.measured = std::max(0.0, ratio * (evidence_s + kPriorSeconds) - kPriorSeconds);
+  slow_.samples = 1;
+  at_s_ = now_s;
+  samples_ = 1;
+}
+
 double Slowness::log_ratio() const { return std::clamp(slow_.log_ratio(), -kLogMax, kLogMax); }
 
 double Slowness::factor(double value) {

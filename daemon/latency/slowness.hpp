@@ -22,6 +22,11 @@ class Slowness {
   // band, so that noise does not move picks.
   static double factor(double log_ratio_over_mean);
 
+  // What it was learned from: seconds of predicted time that still weigh.
+  double evidence_s() const { return slow_.predicted; }
+  // As if so much evidence had told this ratio.
+  void restore(double log_ratio, double evidence_s, double now_s);
+
   std::uint64_t samples() const { return samples_; }
   void forget() { *this = Slowness(); }
 

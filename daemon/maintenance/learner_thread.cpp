@@ -12,6 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kTurn{50};
 constexpr std::uint64_t kIdlePublishNs = 1'000'000'000;
 constexpr std::uint64_t kDrawDownNs = 1'000'000'000;
+constexpr std::uint64_t kWriteNs = 1'000'000'000;
 
 }  // namespace
 
@@ -28,6 +29,57 @@ LearnerThread::~LearnerThread() {
   }
   changed_.notify_all();
   thread_.join();
+}
+
+void LearnerThread::keep(std::unique_ptr<ModelStore> store,
+                         const endpoints::LatencyClasses& classes,
+                         const endpoints::Topology& topology, abi::Word* counters_row) {
+  counters_.emplace(counters_row);
+  store_ = std::move(store);
+  classes_ = &classes;
+  restore_classes();
+  const double now_s = static_cast<double>(clock_.now_ns()) * 1e-9;
+  for (const endpoints::TopologyEndpoint& endpoint : topology.endpoints()) {
+    if (endpoint.id == 0) continue;
+    if (const auto kept = store_->endpoint(endpoint.id, endpoint.generation); kept)
+      learner_.restore_endpoint(endpoint.id, endpoint.latency_class, endpoint.generation, *kept,
+                                now_s);
+  }
+  publish(now_s);
+}
+
+// Classes get their number when the first of their endpoints joins, which may be late.
+void LearnerThread::restore_classes() {
+  for (; restored_ < endpoints::LatencyClasses::kMax; ++restored_) {
+    const std::uint64_t key = classes_->key(restored_);
+    if (key == 0) return;
+    if (const auto kept = store_->take(key); kept && learner_.restore(restored_, *kept))
+      counters_->add(abi::Counter::models_restored);
+  }
+}
+
+void LearnerThread::count() {
+  const latency::LearnerCounts now = learner_.counts();
+  counters_->add(abi::Counter::latency_samples,
+                 now.ttft_samples + now.itl_samples - counted_.ttft_samples - counted_.itl_samples);
+  counters_->add(abi::Counter::latency_refused, now.refused - counted_.refused);
+  counted_ = now;
+  const std::uint64_t dropped = flights_->events_dropped();
+  counters_->add(abi::Counter::latency_dropped, dropped - dropped_counted_);
+  dropped_counted_ = dropped;
+}
+
+void LearnerThread::write(std::uint64_t now_ns) {
+  for (std::uint16_t id = 0; id < learner_.class_count(); ++id) {
+    if (const std::uint64_t key = classes_->key(id); key != 0)
+      store_->write(id, key, learner_.memory(id));
+  }
+  const double now_s = static_cast<double>(now_ns) * 1e-9;
+  for (std::uint32_t id = 1; id < learner_.endpoint_ids(); ++id) {
+    if (const auto known = learner_.endpoint_memory(id, now_s); known)
+      store_->write_endpoint(id, known->generation, known->memory);
+  }
+  counters_->add(abi::Counter::models_written);
 }
 
 void LearnerThread::start() {
@@ -62,9 +114,23 @@ void LearnerThread::turn() {
     drawn_down_ns_ = now_ns;
     flights_->draw_down(learner_, now_ns);
   }
+  if (store_ != nullptr) {
+    count();
+    restore_classes();
+    if (learned_ && now_ns - written_ns_ >= kWriteNs) {
+      written_ns_ = now_ns;
+      learned_ = false;
+      write(now_ns);
+    }
+  }
+  learned_ = learned_ || events != 0;
   if (events == 0 && now_ns - published_ns_ < kIdlePublishNs) return;
   published_ns_ = now_ns;
-  const latency::Coefficients& newest = learner_.coefficients(static_cast<double>(now_ns) * 1e-9);
+  publish(static_cast<double>(now_ns) * 1e-9);
+}
+
+void LearnerThread::publish(double now_s) {
+  const latency::Coefficients& newest = learner_.coefficients(now_s);
   flights_->publish(newest);
   std::vector<LatencySummary> summary;
   for (std::uint32_t id = 0; id < learner_.class_count(); ++id) {

@@ -11,6 +11,7 @@ namespace pickd::state {
 // Rows of the counter table: workers first, then these.
 inline constexpr std::uint32_t kControlRow = abi::kWorkersMax;
 inline constexpr std::uint32_t kMaintenanceRow = abi::kWorkersMax + 1;
+inline constexpr std::uint32_t kLearnerRow = abi::kWorkersMax + 2;
 
 class Counters {
  public:

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "abi/key.hpp"
+#include "abi/model_layout.hpp"
 #include "daemon/base/clock.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/base/step.hpp"
@@ -117,6 +118,8 @@ std::string why_not_reusable(const abi::StateHeader& header, const StateParamete
            header.reservations_offset == layout.reservations_offset &&
            header.routing_offset == layout.routing_offset &&
            header.routing_bytes == layout.routing_bytes &&
+           header.models_offset == layout.models_offset &&
+           header.model_classes == abi::kModelClasses && header.model_words == abi::kModelWords &&
            header.prefix_offset == layout.prefix_offset &&
            header.prefix_lines == layout.prefix_lines,
        "its parts lie elsewhere"},

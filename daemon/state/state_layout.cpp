@@ -3,6 +3,8 @@
 #include <bit>
 #include <string>
 
+#include "abi/model_layout.hpp"
+
 namespace pickd::state {
 
 namespace {
@@ -36,6 +38,7 @@ base::Result<StateLayout> lay_out(const StateParameters& parameters) {
   layout.endpoints_offset = take(sizeof(abi::EndpointRecord) * layout.endpoint_ids);
   layout.reservations_offset = take(sizeof(abi::Reservation) * layout.reservation_slots);
   layout.routing_offset = take(2 * layout.routing_bytes);
+  layout.models_offset = take(abi::models_bytes(layout.endpoint_ids));
   layout.prefix_offset = at;
 
   if (at + kPrefixBytesMin > layout.total_bytes) {

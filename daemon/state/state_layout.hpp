@@ -31,6 +31,7 @@ struct StateLayout {
   std::uint64_t endpoints_offset = 0;
   std::uint64_t reservations_offset = 0;
   std::uint64_t routing_offset = 0;
+  std::uint64_t models_offset = 0;
   std::uint64_t prefix_offset = 0;
   std::uint64_t prefix_lines = 0;
   std::uint64_t routing_bytes = 0;  // of each of the two buffers

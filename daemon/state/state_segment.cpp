@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "abi/model_layout.hpp"
 #include "daemon/base/clock.hpp"
 #include "daemon/base/mappable_fd.hpp"
 #include "daemon/base/random.hpp"
@@ -104,6 +105,9 @@ void fill_header(abi::StateHeader& header, const StateParameters& parameters,
   header.reservations_offset = layout.reservations_offset;
   header.routing_offset = layout.routing_offset;
   header.routing_bytes = layout.routing_bytes;
+  header.models_offset = layout.models_offset;
+  header.model_classes = abi::kModelClasses;
+  header.model_words = abi::kModelWords;
   header.prefix_offset = layout.prefix_offset;
   header.prefix_lines = layout.prefix_lines;
   header.instance_id = instance_of(header);
@@ -235,6 +239,7 @@ abi::Reservation* StateSegment::reservations() const {
 std::byte* StateSegment::routing_buffer(std::uint32_t which) const {
   return at<std::byte>(layout_.routing_offset + which * layout_.routing_bytes);
 }
+std::byte* StateSegment::models() const { return at<std::byte>(layout_.models_offset); }
 abi::Word* StateSegment::prefix_words() const { return at<abi::Word>(layout_.prefix_offset); }
 
 }  // namespace pickd::state

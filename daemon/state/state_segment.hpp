@@ -47,6 +47,7 @@ class StateSegment {
   abi::EndpointRecord* endpoints() const;
   abi::Reservation* reservations() const;
   std::byte* routing_buffer(std::uint32_t which) const;
+  std::byte* models() const;
   abi::Word* prefix_words() const;
 
   const std::string& path() const { return path_; }

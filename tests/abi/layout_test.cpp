@@ -71,6 +71,9 @@ TEST(Layout, TheStateHeaderStandsWhereLayoutSays) {
   EXPECT_EQ(offsetof(StateHeader, global_horizon), 640U);
   EXPECT_EQ(offsetof(StateHeader, routing_version), 648U);
   EXPECT_EQ(offsetof(StateHeader, endpoint_high_water), 656U);
+  EXPECT_EQ(offsetof(StateHeader, models_offset), 664U);
+  EXPECT_EQ(offsetof(StateHeader, model_classes), 672U);
+  EXPECT_EQ(offsetof(StateHeader, model_words), 676U);
   EXPECT_EQ(sizeof(StateHeader), 768U);
 }
 

@@ -45,11 +45,19 @@ TEST(Cost, CountsTheQueueLessTheProgressOfItsHead) {
 
 TEST(Cost, OfASilentEndpointGrowsWithItsSilence) {
   EndpointLoad load;
-  load.queued_requests = 1;
+  load.queued_requests = 3;
   load.queued_tokens = load.head_tokens = 1000;
-  load.head_age_s = 11.3;  // 10 s more than 3 * 0.1 + 1
+  load.head_age_s = 11.3F;  // 10 s more than 3 * 0.1 + 1
   const Prediction p = predict(rates(), {}, 0, load, 0, 1000);
   EXPECT_NEAR(p.ttft_s, 10, 1e-5);
+}
+
+TEST(Cost, TakesOneRequestWithoutAFirstTokenForALateReport) {
+  EndpointLoad load;
+  load.queued_requests = 2;
+  load.queued_tokens = load.head_tokens = 1000;
+  load.head_age_s = 11.3F;
+  EXPECT_NEAR(predict(rates(), {}, 0, load, 0, 1000).ttft_s, 0, 1e-6);
 }
 
 TEST(Cost, GrowsWithTheSlownessOfTheEndpoint) {

@@ -116,6 +116,12 @@ StatusView Daemon::status() {
   view.channels = answer.channels();
   view.reservations = answer.reservations();
   view.daemon_epoch = answer.daemon_epoch();
+  if (answer.latency() != nullptr && answer.latency()->size() != 0) {
+    const fb::LatencyModel& ttft = *answer.latency()->Get(0)->ttft();
+    view.ttft_samples = ttft.samples();
+    view.ttft_mape = ttft.mape();
+    view.ttft_ready = ttft.ready();
+  }
   constexpr std::string_view kPrefix = "pickd_";
   constexpr std::string_view kSuffix = "_total";
   for (const fb::Counter* counter : *answer.counters()) {

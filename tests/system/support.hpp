@@ -56,6 +56,9 @@ struct StatusView {
   std::uint32_t channels = 0;
   std::uint64_t reservations = 0;
   std::uint64_t daemon_epoch = 0;
+  std::uint64_t ttft_samples = 0;  // of the first class
+  double ttft_mape = 0;
+  bool ttft_ready = false;
   std::map<std::string, std::uint64_t> counters;  // by their names without "pickd_" and "_total"
 };
 

@@ -77,6 +77,39 @@ TEST(SystemWarmRestart, KeepsTheEndpointsThatAClientAdded) {
   EXPECT_EQ(result.name(), "added");
 }
 
+// What was learned is there at once: no request has to be served before predictions are made.
+TEST(SystemWarmRestart, KeepsWhatWasLearnedOfLatencies) {
+  constexpr std::uint64_t kRequests = 40;
+  Daemon daemon;
+  const Client client(daemon);
+  unsigned seed = 0;
+  const auto serve = [&] {
+    Request request(prompt_of(kPromptBytes, seed++));
+    request.raw.flags |= PICKD_REQUEST_STREAM;
+    const Result result;
+    ASSERT_EQ(pick(client, request, result), 0);
+    ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_FIRST_TOKEN), 0);
+    ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  };
+  while (seed < kRequests) serve();
+  ASSERT_TRUE(eventually([&] { return daemon.status().ttft_samples == kRequests; }));
+  EXPECT_EQ(daemon.counter("models_restored"), 0U);
+  // Two writes from now: the second began when all of these were learned.
+  const std::uint64_t written = daemon.counter("models_written");
+  ASSERT_TRUE(eventually([&] {
+    serve();
+    return daemon.counter("models_written") >= written + 2;
+  }));
+  const StatusView before = daemon.status();
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  const StatusView after = daemon.status();
+  EXPECT_EQ(after.counters.at("models_restored"), before.counters.at("models_restored") + 1);
+  EXPECT_GE(after.ttft_samples, kRequests);
+  EXPECT_GT(after.ttft_mape, 0);
+}
+
 TEST(SystemWarmRestart, KeepsAReservationUntilItsClientReports) {
   Daemon daemon;
   const Client client(daemon);

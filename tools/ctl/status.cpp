@@ -16,6 +16,27 @@ std::string why_not_io_uring(const fb::StatusAnswer& status) {
   return status.reactor_why() == nullptr ? "" : status.reactor_why()->str();
 }
 
+nlohmann::ordered_json json_of(const fb::LatencyModel& model) {
+  nlohmann::ordered_json out;
+  out["samples"] = model.samples();
+  out["mape"] = model.mape();
+  out["bias"] = model.bias();
+  out["p90_coverage"] = model.coverage();
+  out["ready"] = model.ready();
+  out["drifting"] = model.drifting();
+  return out;
+}
+
+void print_model(const fb::LatencyClass& of, const char* what, const fb::LatencyModel& model) {
+  if (model.samples() == 0) return;
+  std::printf("predicts     %s of %s: %" PRIu64
+              " samples, off by %.0f %%, bias %+.0f %%, p90 holds "
+              "%.0f %%, %s%s\n",
+              what, of.name()->size() == 0 ? "all" : of.name()->c_str(), model.samples(),
+              100 * model.mape(), 100 * model.bias(), 100 * model.coverage(),
+              model.ready() ? "ready" : "not ready", model.drifting() ? ", drifting" : "");
+}
+
 void print_json(const fb::StatusAnswer& status) {
   nlohmann::ordered_json out;
   out["version"] = status.version()->str();
@@ -39,6 +60,17 @@ void print_json(const fb::StatusAnswer& status) {
   out["reservations"] = status.reservations();
   out["prefix_words"] = status.prefix_words();
   out["prefix_live"] = status.prefix_live();
+  if (status.latency() != nullptr) {
+    out["latency"] = nlohmann::ordered_json::array();
+    for (const fb::LatencyClass* of : *status.latency()) {
+      nlohmann::ordered_json model;
+      model["class"] = of->name()->str();
+      model["output_tokens"] = of->output_tokens();
+      model["ttft"] = json_of(*of->ttft());
+      model["itl"] = json_of(*of->itl());
+      out["latency"].push_back(model);
+    }
+  }
   for (const fb::Counter* counter : *status.counters()) {
     out["counters"][counter->name()->str()] = counter->value();
   }
@@ -66,6 +98,12 @@ void print_text(const fb::StatusAnswer& status) {
   std::printf("prefixes     %" PRIu64 " blocks held, %.1f %% of the table\n", status.prefix_live(),
               load);
   std::printf("in flight    %" PRIu64 " requests\n", status.reservations());
+  if (status.latency() != nullptr) {
+    for (const fb::LatencyClass* of : *status.latency()) {
+      print_model(*of, "TTFT", *of->ttft());
+      print_model(*of, "ITL", *of->itl());
+    }
+  }
   for (const fb::Counter* counter : *status.counters()) {
     if (counter->value() != 0)
       std::printf("%-48s %" PRIu64 "\n", counter->name()->c_str(), counter->value());
