@@ -57,6 +57,23 @@ void PromptStream::reopen_prompt() {
   content_ = prompts_.back().has_content;
 }
 
+// Inlined: a body of many tools is hundreds of thousands of these, most of them of two bytes.
+__attribute__((always_inline)) inline void PromptStream::put(const char* bytes, std::size_t size) {
+  if (size == 0) return;
+  char* at = arena_.take(size);
+  if (at == nullptr) {
+    out_of_memory_ = true;
+    return;
+  }
+  std::memcpy(at, bytes, size);
+  if (at == grown_ && !segments_.empty()) {
+    segments_.back().size += size;
+  } else if (!segments_.push({at, size})) {
+    out_of_memory_ = true;
+  }
+  grown_ = at + size;
+}
+
 void PromptStream::mark(Mark kind) {
   const char bytes[] = {'\xFF', static_cast<char>(kind)};
   put(bytes, sizeof bytes);
@@ -92,24 +109,12 @@ void PromptStream::digest(const unsigned char* digest, std::size_t bytes) {
   }
 }
 
-void PromptStream::token(std::uint32_t id) {
-  if (!tokens_.push(id)) out_of_memory_ = true;
+void PromptStream::raw(const void* bytes, std::size_t size) {
+  put(static_cast<const char*>(bytes), size);
 }
 
-void PromptStream::put(const char* bytes, std::size_t size) {
-  if (size == 0) return;
-  char* at = arena_.take(size);
-  if (at == nullptr) {
-    out_of_memory_ = true;
-    return;
-  }
-  std::memcpy(at, bytes, size);
-  if (at == grown_ && !segments_.empty()) {
-    segments_.back().size += size;
-  } else if (!segments_.push({at, size})) {
-    out_of_memory_ = true;
-  }
-  grown_ = at + size;
+void PromptStream::token(std::uint32_t id) {
+  if (!tokens_.push(id)) out_of_memory_ = true;
 }
 
 void PromptStream::point(const char* bytes, std::size_t size) {

@@ -69,7 +69,7 @@ class PromptStream {
   void mark(Mark kind);
   void word(std::string_view text);  // copied, or pointed to when it is long
   void text(std::string_view text);  // content; pointed to when it is long
-  void raw(const void* bytes, std::size_t size) { put(static_cast<const char*>(bytes), size); }
+  void raw(const void* bytes, std::size_t size);  // copied
   // `digest` repeated until it fills `bytes` bytes, which is at least its own size.
   void digest(const unsigned char* digest, std::size_t bytes);
   void token(std::uint32_t id);
