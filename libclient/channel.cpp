@@ -196,7 +196,7 @@ int Channel::find(std::uint64_t sequence, CompletionRecord& record) {
       case ReadOutcome::kRecord: break;
     }
     if (record.head.sequence == sequence) return 0;
-    completions_.take();
+    completions_.take_quietly();
   }
 }
 

@@ -49,7 +49,7 @@ int pick_on(pickd_client& client, Channel& channel, const PickRequest& request,
   if (code != 0) return code;
   const int copied = result.copy(record);
   stamps.copied();
-  channel.completions().take();
+  channel.completions().take_quietly();
   client.saw(sequence);
   const int status = copied == 0 ? result.read() : copied;
   result.ticket = {client.id, sequence};

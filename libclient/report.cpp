@@ -87,7 +87,7 @@ int report_and_wait(pickd_client& client, Channel& channel, const ReportRequest&
     } else {
       code = -EPROTO;
     }
-    channel.completions().take();
+    channel.completions().take_quietly();
   }
   if (code == -EPROTO) channel.mark_broken();
   return code;

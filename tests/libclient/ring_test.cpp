@@ -1,6 +1,7 @@
 // The client's ring ends against a plain reference of the other side, written from abi/LAYOUT.md.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -203,6 +204,22 @@ TEST_F(Completions, StayUntilTheyAreTaken) {
   reader_.take();
   EXPECT_EQ(ring_.head.load(), 128U);
   EXPECT_EQ(reader_.next(record), ReadOutcome::kNone);
+}
+
+TEST_F(Completions, AreGivenBackInRowsWhenTheyAreTakenQuietly) {
+  CompletionRecord record;
+  std::uint64_t most_kept = 0;
+  for (std::uint64_t sequence = 1; sequence <= 1000; ++sequence) {
+    ASSERT_TRUE(reference_put(ring_, make_record(40 + sequence % 700, sequence, random_)))
+        << "three quarters are free whenever nothing is outstanding";
+    ASSERT_EQ(reader_.next(record), ReadOutcome::kRecord);
+    ASSERT_EQ(record.head.sequence, sequence);
+    reader_.take_quietly();
+    most_kept = std::max(most_kept, ring_.tail.load() - ring_.head.load());
+    ASSERT_EQ(reader_.next(record), ReadOutcome::kNone);
+  }
+  EXPECT_LT(most_kept, kRingBytes / 4);
+  EXPECT_GT(most_kept, 0U);
 }
 
 TEST_F(Completions, BreakOnLengthsThatCannotBe) {
