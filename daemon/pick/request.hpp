@@ -20,6 +20,7 @@ struct PickRequest {
   std::uint32_t expected_output_tokens = 0;  // 0: unknown
   float slo_ttft_ms = 0;                     // 0: none
   float slo_itl_ms = 0;                      // 0: none
+  bool predict = true;  // false: no SLO is sought for it, load and prefix decide
   std::int16_t priority = 0;
   std::uint8_t endpoints_max = abi::kResultEndpointsMax;
   bool stream = false;

@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "daemon/base/untrusted.hpp"
+#include "daemon/workers/slo_headers.hpp"
 
 namespace pickd::workers {
 
 namespace {
 
 using base::Untrusted;
-
-constexpr float kSloMsMax = 24.0F * 3600 * 1000;
 
 struct FieldCounts {
   std::size_t subset = 0;
@@ -90,13 +89,6 @@ bool known_algorithm(std::uint8_t id, const PickLimits& limits) {
 
 }  // namespace
 
-float checked_slo_ms(float slo_ms, std::uint32_t* ignored) {
-  if (slo_ms == 0.0F) return 0.0F;
-  if (slo_ms > 0.0F && slo_ms <= kSloMsMax) return slo_ms;  // false for NaN
-  ++*ignored;
-  return 0.0F;
-}
-
 bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
                  DecodeScratch& scratch, DecodedPick& decoded) {
   abi::PickRecord head;
@@ -124,8 +116,8 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   request.keys = {reinterpret_cast<const std::uint64_t*>(record.data() + sizeof head), *key_count};
   request.prompt_tokens = head.prompt_tokens;
   request.expected_output_tokens = head.expected_output_tokens;
-  request.slo_ttft_ms = checked_slo_ms(head.slo_ttft_ms, &decoded.slo_ignored);
-  request.slo_itl_ms = checked_slo_ms(head.slo_itl_ms, &decoded.slo_ignored);
+  request.slo_ttft_ms = head.slo_ttft_ms;
+  request.slo_itl_ms = head.slo_itl_ms;
   request.priority = head.priority;
   request.endpoints_max = *wanted;
   request.stream = (head.head.flags & abi::kPickStream) != 0;
@@ -134,7 +126,10 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   request.ticket.sequence = head.head.sequence;
   decoded.cut = (head.head.flags & abi::kPickCut) != 0;
   decoded.answer_bytes_max = head.answer_bytes_max;
-  return take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request);
+  if (!take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request))
+    return false;
+  read_slos(request, &decoded.slo_ignored);
+  return true;
 }
 
 bool decode_report(std::span<const std::byte> record, DecodedReport& decoded) {

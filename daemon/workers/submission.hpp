@@ -48,7 +48,4 @@ struct DecodedReport {
 
 bool decode_report(std::span<const std::byte> record, DecodedReport& decoded);
 
-// An SLO in milliseconds as it counts: a number of up to one day, else 0 and `*ignored` rises.
-float checked_slo_ms(float slo_ms, std::uint32_t* ignored);
-
 }  // namespace pickd::workers

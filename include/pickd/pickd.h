@@ -204,7 +204,8 @@ typedef struct pickd_request {
   size_t attribute_stride; /* 0: sizeof(pickd_attribute) */
 
   double slo_ttft_ms; /* 0: none. Negative, NaN, infinite or above one day: none, and counted. */
-  double slo_itl_ms;  /* likewise */
+  double slo_itl_ms;  /* likewise. Where one is 0, the attributes x-llm-d-slo-ttft-ms and -itl-ms (or -tpot-ms,
+                       * or without "llm-d-") may say it. */
   int32_t priority;   /* -32768..32767; 0 is the ordinary one, negative may be shed */
   uint32_t expected_output_tokens; /* 0: unknown */
   uint32_t endpoints_max;          /* how many endpoints the result lists, 1..8; 0: 8 */
