@@ -118,14 +118,15 @@ inline constexpr std::uint8_t kPickedTruncated = 1U << 0;  // the prompt was cut
 // Why the winner won; the public names are in pickd.h.
 enum class Reason : std::uint8_t {
   kNone = 0,
-  kScore = 1,     // highest score, alone
-  kTie = 2,       // drawn among equals
-  kPrefix = 3,    // highest score, and the longest match among the candidates
-  kSession = 4,   // the session's endpoint
-  kOnly = 5,      // the only candidate
-  kPolicy = 6,    // a policy without scores (round-robin)
-  kFallback = 7,  // suspect or down endpoints only: the least bad
-  kDegraded = 8,  // picked by the library while the daemon is away
+  kScore = 1,        // highest score, alone
+  kTie = 2,          // drawn among equals
+  kPrefix = 3,       // highest score, and the longest match among the candidates
+  kSession = 4,      // the session's endpoint
+  kOnly = 5,         // the only candidate
+  kPolicy = 6,       // a policy without scores (round-robin)
+  kFallback = 7,     // suspect or down endpoints only: the least bad
+  kDegraded = 8,     // picked by the library while the daemon is away
+  kUnpredicted = 9,  // by load and prefix, where the profile goes by predictions and none is ready
 };
 
 struct PickedEndpoint {

@@ -97,8 +97,8 @@ int pickd_result::read() {
 
   status = 0;
   // A newer daemon may have reasons that this library has no name for.
-  reason = picked.reason <= abi::Reason::kDegraded ? static_cast<pickd_reason>(picked.reason)
-                                                   : PICKD_REASON_NONE;
+  reason = picked.reason <= abi::Reason::kUnpredicted ? static_cast<pickd_reason>(picked.reason)
+                                                      : PICKD_REASON_NONE;
   flags = (picked.head.flags & abi::kPickedTruncated) != 0 ? PICKD_RESULT_CUT : 0U;
   prompt_tokens = picked.prompt_tokens;
   ttft_ms = picked.predicted_ttft_ms;

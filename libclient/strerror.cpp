@@ -37,8 +37,8 @@ constexpr ErrorWords kErrorWords[] = {
     {ENOMEM, "out of memory"},
 };
 
-constexpr const char* kReasonNames[] = {"none", "score",  "tie",      "prefix",  "session",
-                                        "only", "policy", "fallback", "degraded"};
+constexpr const char* kReasonNames[] = {"none", "score",  "tie",      "prefix",   "session",
+                                        "only", "policy", "fallback", "degraded", "unpredicted"};
 
 }  // namespace
 

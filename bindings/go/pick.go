@@ -83,6 +83,8 @@ const (
 	ReasonPolicy          // a policy without scores, such as round-robin
 	ReasonFallback        // nobody is healthy: the least bad
 	ReasonDegraded        // picked by the library itself: the daemon is away
+	// by load and prefix: no model of latencies is ready for a profile that goes by them
+	ReasonUnpredicted
 )
 
 func (r Reason) String() string {

@@ -38,11 +38,23 @@ config::SchedulingConfig make_epp_default() {
   return make_scheduling("epp-default", kPlugins);
 }
 
+// For requests that say which latency they want.
+config::SchedulingConfig make_slo() {
+  static constexpr PluginWeight kPlugins[] = {{"slo-risk-scorer", 1}, {"max-score-picker", 1}};
+  config::SchedulingConfig scheduling = make_scheduling("slo", kPlugins);
+  for (const char* type : {"predicted-latency-producer", "latency-slo-admitter"})
+    scheduling.plugins.push_back({type, type, nullptr, {}});
+  return scheduling;
+}
+
 const BuiltinProfile kProfiles[] = {
     {"least-predicted-cost", "the default: fewest seconds by learned rates",
      make_least_predicted_cost},
     {"prefix-load", "prefix 3, active-request 2, token-load 2, from own counts alone",
      make_prefix_load},
+    {"slo",
+     "fewest requests that miss the latency they want; below priority 0 sheds what is late anyway",
+     make_slo},
     {"epp-default", "the Endpoint Picker's: queue 2, kv-cache-utilization 2, prefix 3",
      make_epp_default},
     {"epp-affinity",

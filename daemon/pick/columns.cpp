@@ -17,6 +17,11 @@ const char* column_name(Column column) {
     case Column::kPredictedTtft: return "predicted time to the first token";
     case Column::kPredictedItl: return "predicted time between tokens";
     case Column::kCost: return "predicted cost";
+    case Column::kTtftPercentile: return "percentile of the time to the first token";
+    case Column::kItlPercentile: return "percentile of the time between tokens";
+    case Column::kTtftHeadroom: return "headroom of the time to the first token";
+    case Column::kItlHeadroom: return "headroom of the time between tokens";
+    case Column::kMissesOfOthers: return "misses of others";
     case Column::kCount: break;
   }
   return "";

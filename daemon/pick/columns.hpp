@@ -29,9 +29,14 @@ enum class Column : std::uint32_t {
   kKvUse,             // share of the engine's KV cache in use, 0..1, as told
   kAdapter,  // 1 loaded, 0.8 room for it, 0.6 being loaded, 0 no room; NaN: no adapter or not told
   kSession,  // 1 the session's endpoint, else 0
-  kPredictedTtft,  // seconds
-  kPredictedItl,   // seconds
-  kCost,           // seconds: see latency/cost.hpp
+  kPredictedTtft,   // seconds
+  kPredictedItl,    // seconds
+  kCost,            // seconds: see latency/cost.hpp
+  kTtftPercentile,  // seconds; unknown while no model is ready
+  kItlPercentile,   // the same
+  kTtftHeadroom,  // seconds left of what the request wants, negative: too late; see slo_columns.hpp
+  kItlHeadroom,   // the same
+  kMissesOfOthers,  // requests running there that this one is expected to make late
   kCount
 };
 inline constexpr std::size_t kColumns = static_cast<std::size_t>(Column::kCount);

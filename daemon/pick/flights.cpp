@@ -26,6 +26,7 @@ latency::Outcome outcome_of(const endpoints::FlightEnd& end) {
 
 Flights::Flights(std::uint32_t endpoint_ids, std::uint32_t flights)
     : live_(endpoint_ids, flights),
+      promises_(endpoint_ids, flights),
       coefficients_(std::make_unique<const latency::Coefficients>()) {}
 
 void Flights::push(FlightQueue::Kind kind, std::uint32_t flight, std::uint64_t at_ns,
@@ -61,6 +62,7 @@ void Flights::began(std::uint32_t flight, const endpoints::NewReservation& reser
   const latency::Place prefill = place_of(reservation.prefill_endpoint);
   const std::uint64_t number =
       live_.begin(flight, {decode, prefill}, size, cell != nullptr, now_ns);
+  if (facts != nullptr) promises_.begin(flight, decode.endpoint, facts->slo_itl_ms);
   if (cell == nullptr) return;
   cell->event = {FlightQueue::Kind::kPicked, flight, now_ns, {}};
   latency::Picked& picked = cell->picked;
@@ -92,19 +94,25 @@ void Flights::first_token(std::uint32_t flight, std::uint64_t now_ns) {
 // The learner's pairing ends here: what follows happened elsewhere.
 void Flights::moved(std::uint32_t flight, std::uint64_t endpoint_handle, std::uint64_t now_ns) {
   const std::uint64_t at_ns = time_or_last(now_ns);
+  promises_.move(flight, abi::handle_endpoint(endpoint_handle));
   if (live_.move(flight, place_of(endpoint_handle), at_ns).followed)
     push(FlightQueue::Kind::kEnded, flight, at_ns);
 }
 
 void Flights::ended(std::uint32_t flight, std::uint64_t now_ns, const endpoints::FlightEnd& end) {
   const std::uint64_t at_ns = time_or_last(now_ns);
+  promises_.end(flight);
   if (live_.end(flight, at_ns).followed) push(FlightQueue::Kind::kEnded, flight, at_ns, end);
 }
 
 std::size_t Flights::draw_down(latency::Learner& learner, std::uint64_t now_ns) {
   std::size_t drawn = 0;
-  for (const auto& [flight, number] : learner.take_overdue(seconds(now_ns)))
-    drawn += live_.draw_down(flight, number, now_ns) ? 1 : 0;
+  for (const auto& [flight, number] : learner.take_overdue(seconds(now_ns))) {
+    if (!live_.draw_down(flight, number, now_ns)) continue;
+    // A flight that begins at this number just now may lose its promise: one of very many.
+    promises_.end(flight);
+    ++drawn;
+  }
   return drawn;
 }
 

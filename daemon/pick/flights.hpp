@@ -14,6 +14,7 @@
 #include "daemon/base/published.hpp"
 #include "daemon/endpoints/flight_observer.hpp"
 #include "daemon/latency/cost.hpp"
+#include "daemon/latency/itl_promises.hpp"
 #include "daemon/latency/learner.hpp"
 #include "daemon/latency/live_load.hpp"
 #include "daemon/pick/flight_queue.hpp"
@@ -27,6 +28,7 @@ struct PickFacts : endpoints::FlightFacts {
   float slowness = 1;
   std::uint16_t class_id = 0;
   std::uint32_t kv_tokens = 0;
+  float slo_itl_ms = 0;  // wanted; 0: nothing
   bool stream = false;
 };
 
@@ -44,6 +46,7 @@ class Flights final : public endpoints::FlightObserver {
     return held == nullptr ? coefficients_.acquire(reader) : coefficients_.renew(reader, *held);
   }
   const latency::LiveLoad& live() const { return live_; }
+  const latency::ItlPromises& promises() const { return promises_; }
 
   // -- by the reservation table ----------------------------------------------------------------
   void expected(std::uint32_t flight) const override { live_.prefetch(flight); }
@@ -68,6 +71,7 @@ class Flights final : public endpoints::FlightObserver {
   std::uint64_t time_or_last(std::uint64_t now_ns);
 
   latency::LiveLoad live_;
+  latency::ItlPromises promises_;
   CoefficientsStore coefficients_;
   FlightQueue queue_;
   std::atomic<std::uint64_t> dropped_{0};

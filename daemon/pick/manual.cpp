@@ -97,10 +97,10 @@ std::string plugins_manual() {
   for (const BuiltinProfile& profile : builtin_profiles())
     out += "| " + code(profile.name) + " | " + std::string(profile.summary) + " |\n";
   constexpr std::pair<PluginKind, const char*> kSections[] = {
-      {PluginKind::kScorer, "Scorers"},      {PluginKind::kFilter, "Filters"},
-      {PluginKind::kPicker, "Pickers"},      {PluginKind::kHandler, "Profile handlers"},
-      {PluginKind::kDecider, "Deciders"},    {PluginKind::kDetector, "Saturation detectors"},
-      {PluginKind::kSource, "Data sources"},
+      {PluginKind::kScorer, "Scorers"},     {PluginKind::kFilter, "Filters"},
+      {PluginKind::kPicker, "Pickers"},     {PluginKind::kHandler, "Profile handlers"},
+      {PluginKind::kDecider, "Deciders"},   {PluginKind::kDetector, "Saturation detectors"},
+      {PluginKind::kAdmitter, "Admitters"}, {PluginKind::kSource, "Data sources"},
   };
   for (const auto& [kind, title] : kSections) {
     out += "\n## " + std::string(title) + "\n";

@@ -63,11 +63,12 @@ struct PickCore::Run {
   const latency::Coefficients* coefficients;          // the newest; nullptr: nothing is predicted
   bool least_bad = false;                             // nobody was ready: these are suspect
   const endpoints::TopologyEndpoint* peer = nullptr;  // see PickContext
+  PickNotes* notes = nullptr;
 
   Candidates& candidates() const { return scratch.candidates; }
   PickTrace* trace() const { return scratch.trace; }
   PickContext context() const {
-    return {request, topology, scratch.candidates, tick, scratch.random, peer};
+    return {request, topology, scratch.candidates, tick, scratch.random, peer, notes};
   }
 };
 
@@ -122,6 +123,8 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   result.predicted_ttft_ms = kUnknown;
   result.predicted_itl_ms = kUnknown;
   Run run{request, topology, tick, scratch, counters, coefficients_of(scratch)};
+  PickNotes notes;
+  run.notes = &notes;
   PickTrace* const trace = run.trace();
   if (trace != nullptr) trace->begin(request);
   const auto refuse = [&](int status, abi::Counter counter, const char* why) {
@@ -155,6 +158,9 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   if (request.priority < 0 && saturated(run, schedule))
     return refuse(-EBUSY, abi::Counter::picks_shed_priority,
                   "the pool is saturated and the priority negative");
+  if (!admitted(run, schedule))
+    return refuse(-EBUSY, abi::Counter::picks_shed_slo,
+                  "the priority is negative, nobody is predicted to be in time and nobody is idle");
   Ranking ranking;
   if (!rank(run, *profile, Stage::kPrimary, ranking))
     return refuse(-EBUSY, abi::Counter::picks_shed, "the filters left nobody");
@@ -184,9 +190,19 @@ PickFacts PickCore::facts_at(const Run& run, std::size_t at) const {
 }
 
 bool PickCore::saturated(const Run& run, const Schedule& schedule) const {
-  produce(schedule.detector_columns(), sources_, run.request, run.tick, run.coefficients, 0,
-          run.scratch.match, run.candidates());
+  produce(schedule.detector_columns(), sources_, schedule.sources(), run.request, run.tick,
+          run.coefficients, 0, run.scratch.match, run.candidates());
   return schedule.detector().saturation(run.candidates()) >= 1.0;
+}
+
+bool PickCore::admitted(const Run& run, const Schedule& schedule) const {
+  // The only admitter looks at requests of negative priority alone; others pay nothing for it.
+  if (run.request.priority >= 0 || schedule.admitters().empty()) return true;
+  produce(with_made_of(schedule.admitter_columns()), sources_, schedule.sources(), run.request,
+          run.tick, run.coefficients, 0, run.scratch.match, run.candidates());
+  const PickContext context = run.context();
+  return std::all_of(schedule.admitters().begin(), schedule.admitters().end(),
+                     [&](const Admitter* admitter) { return admitter->admits(context); });
 }
 
 // False: the filters left nobody.
@@ -194,19 +210,20 @@ bool PickCore::rank(const Run& run, const Profile& profile, Stage stage, Ranking
   Candidates& candidates = run.candidates();
   PickTrace* const trace = run.trace();
   if (trace != nullptr) trace->stage(stage, profile.name(), run.least_bad, candidates);
+  const SourceSettings& settings = run.scratch.schedule->sources();
   const std::uint64_t session_ttl_ticks = profile.session_ttl_ms() / kTickMs;
   const auto fill = [&](ColumnSet columns) {
-    produce(columns, sources_, run.request, run.tick, run.coefficients, session_ttl_ticks,
+    produce(columns, sources_, settings, run.request, run.tick, run.coefficients, session_ttl_ticks,
             run.scratch.match, candidates);
     if (trace != nullptr) trace->columns(columns, candidates);
   };
-  const ColumnSet early = profile.filter_columns();
+  const ColumnSet early = with_made_of(profile.filter_columns());
   if (!profile.filters().empty()) {
     fill(early);
     apply_filters(run, profile, early);
     if (candidates.count == 0) return false;
   }
-  fill((profile.columns() | kColumnsAlways) & ~early);
+  fill(with_made_of(profile.columns() | kColumnsAlways) & ~early);
   sum_scores(run, profile);
   const auto wanted =
       std::clamp<std::uint32_t>(run.request.endpoints_max, 1, abi::kResultEndpointsMax);
@@ -284,6 +301,8 @@ void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& r
     result.reason = abi::Reason::kFallback;
   } else if (candidates.count == 1) {
     result.reason = abi::Reason::kOnly;
+  } else if (run.notes->unpredicted) {
+    result.reason = abi::Reason::kUnpredicted;
   } else if (ranking.ties == 0) {
     result.reason = abi::Reason::kPolicy;
   } else if (session) {

@@ -75,6 +75,7 @@ class PickCore {
   const latency::Coefficients* coefficients_of(PickScratch& scratch) const;
   PickRequest bounded(const PickRequest& asked, const Schedule& schedule) const;
   bool saturated(const Run& run, const Schedule& schedule) const;
+  bool admitted(const Run& run, const Schedule& schedule) const;
   bool rank(const Run& run, const Profile& profile, Stage stage, Ranking& ranking) const;
   void apply_filters(const Run& run, const Profile& profile, ColumnSet produced) const;
   void sum_scores(const Run& run, const Profile& profile) const;

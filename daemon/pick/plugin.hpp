@@ -21,6 +21,11 @@ namespace pickd::pick {
 
 class Parameters;
 
+// What plugins say of a pick beside their scores.
+struct PickNotes {
+  bool unpredicted = false;  // a composite of load and prefix stood in for predictions
+};
+
 // What a plugin may know of a pick. Nothing in it outlives the pick.
 struct PickContext {
   const PickRequest& request;
@@ -31,6 +36,7 @@ struct PickContext {
   // What was picked for the same request before: the decode endpoint while a prefill endpoint is
   // looked for. nullptr otherwise.
   const endpoints::TopologyEndpoint* peer = nullptr;
+  PickNotes* notes = nullptr;  // nullptr: nobody wants to know
 };
 
 // A scorer leaves this where it knows nothing of a candidate: the candidate keeps its sum.
@@ -86,6 +92,7 @@ enum class PluginKind : std::uint8_t {
   kHandler,   // which profiles a request runs
   kDecider,   // whether a request is split into prefill and decode
   kDetector,  // whether a pool is saturated; may stand in a profile as a filter too
+  kAdmitter,  // whether a request is served at all
   kSource,    // settings of what fills the columns
 };
 const char* kind_name(PluginKind kind);

@@ -87,6 +87,7 @@ PickFacts facts_of(const PredictionSources& sources, const PickRequest& request,
   facts.slowness = endpoint.slowness;
   facts.class_id = class_id;
   facts.kv_tokens = request.prompt_tokens + static_cast<std::uint32_t>(rates.output_tokens / 2);
+  facts.slo_itl_ms = request.slo_itl_ms;
   facts.stream = request.stream;
   return facts;
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/endpoints/endpoint_spec.hpp"
 #include "daemon/pick/predictions.hpp"
+#include "daemon/pick/slo_columns.hpp"
 #include "daemon/pick/told.hpp"
 
 namespace pickd::pick {
@@ -13,6 +14,7 @@ namespace {
 
 struct Inputs {
   const ProducerSources& sources;
+  const SourceSettings& settings;
   const PickRequest& request;
   std::uint64_t tick;
   const latency::Coefficients* coefficients;
@@ -164,6 +166,19 @@ void produce_predicted(const Inputs& in) {
   }
 }
 
+void produce_slo_columns(const Inputs& in) {
+  if (in.sources.flights != nullptr && in.coefficients != nullptr) {
+    return produce_slo(*in.sources.flights, *in.coefficients, in.request, in.settings,
+                       in.candidates);
+  }
+  for (const Column column :
+       {Column::kTtftPercentile, Column::kItlPercentile, Column::kTtftHeadroom,
+        Column::kItlHeadroom, Column::kMissesOfOthers}) {
+    const auto values = in.candidates.column(column);
+    std::fill(values.begin(), values.end(), kUnknown);
+  }
+}
+
 struct Producer {
   ColumnSet columns;
   void (*run)(const Inputs&);
@@ -197,17 +212,25 @@ const Producer kProducers[] = {
     {column_bit(Column::kAdapter), produce_adapter},
     {column_bit(Column::kSession), produce_session},
     {kPredictionColumns, produce_predicted},  // after the match: it reads what is not cached
+    {kSloColumns, produce_slo_columns},       // after the predictions that they are made of
 };
 
 }  // namespace
 
-void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
-             std::uint64_t tick, const latency::Coefficients* coefficients,
-             std::uint64_t session_ttl_ticks, prefix::MatchScratch& scratch,
-             Candidates& candidates) {
-  const Inputs in{sources, request, tick, coefficients, session_ttl_ticks, scratch, candidates};
-  // What is predicted depends on what is cached.
-  if ((wanted & kPredictionColumns) != 0) wanted |= column_bit(Column::kUncachedTokens);
+// What is left of a wish depends on what is predicted, and that on what is cached.
+ColumnSet with_made_of(ColumnSet columns) {
+  if ((columns & kSloColumns) != 0) columns |= kSloColumns | kPredictionColumns;
+  if ((columns & kPredictionColumns) != 0)
+    columns |= kPredictionColumns | columns_of(Column::kMatchBlocks, Column::kUncachedTokens);
+  return columns;
+}
+
+void produce(ColumnSet wanted, const ProducerSources& sources, const SourceSettings& settings,
+             const PickRequest& request, std::uint64_t tick,
+             const latency::Coefficients* coefficients, std::uint64_t session_ttl_ticks,
+             prefix::MatchScratch& scratch, Candidates& candidates) {
+  const Inputs in{sources,      settings,          request, tick,
+                  coefficients, session_ttl_ticks, scratch, candidates};
   for (const Producer& producer : kProducers) {
     if ((producer.columns & wanted) != 0) producer.run(in);
   }

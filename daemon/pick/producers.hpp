@@ -10,6 +10,7 @@
 #include "daemon/pick/flights.hpp"
 #include "daemon/pick/request.hpp"
 #include "daemon/pick/session_table.hpp"
+#include "daemon/pick/source.hpp"
 #include "daemon/prefix/prefix_table.hpp"
 
 namespace pickd::pick {
@@ -24,12 +25,15 @@ struct ProducerSources {
   const Flights* flights = nullptr;  // nullptr: nothing is predicted
 };
 
+// `columns` and those that they are made of.
+ColumnSet with_made_of(ColumnSet columns);
+
 // Fills the columns of `wanted` for all candidates. `coefficients` are the newest; nullptr where
 // nothing is predicted.
-void produce(ColumnSet wanted, const ProducerSources& sources, const PickRequest& request,
-             std::uint64_t tick, const latency::Coefficients* coefficients,
-             std::uint64_t session_ttl_ticks, prefix::MatchScratch& scratch,
-             Candidates& candidates);
+void produce(ColumnSet wanted, const ProducerSources& sources, const SourceSettings& settings,
+             const PickRequest& request, std::uint64_t tick,
+             const latency::Coefficients* coefficients, std::uint64_t session_ttl_ticks,
+             prefix::MatchScratch& scratch, Candidates& candidates);
 
 // Tokens that `match_blocks` leading blocks of this prompt stand for.
 std::uint32_t match_tokens_of(const PickRequest& request, std::uint32_t match_blocks,

@@ -34,6 +34,7 @@ const char* kind_name(PluginKind kind) {
     case PluginKind::kHandler: return "profile handler";
     case PluginKind::kDecider: return "decider";
     case PluginKind::kDetector: return "saturation detector";
+    case PluginKind::kAdmitter: return "request admitter";
     case PluginKind::kSource: return "data source";
   }
   return "";

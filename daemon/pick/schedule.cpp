@@ -66,6 +66,10 @@ class ScheduleMaker {
     }
     if (const auto* source = dynamic_cast<const Source*>(plugin.get()); source != nullptr)
       source->apply(made_->sources_);
+    if (const auto* admitter = dynamic_cast<const Admitter*>(plugin.get()); admitter != nullptr) {
+      made_->admitters_.push_back(admitter);
+      made_->admitter_columns_ |= plugin->columns(info->columns);
+    }
     if (auto* handler = dynamic_cast<ProfileHandler*>(plugin.get()); handler != nullptr) {
       if (handler_ != nullptr) {
         errors_.add(config.place, "type",

@@ -10,6 +10,7 @@
 
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
+#include "daemon/pick/admitter.hpp"
 #include "daemon/pick/detector.hpp"
 #include "daemon/pick/external/external_plugin.hpp"
 #include "daemon/pick/handler.hpp"
@@ -42,6 +43,8 @@ class Schedule {
   }
   const Detector& detector() const { return *detector_; }
   ColumnSet detector_columns() const { return detector_columns_; }
+  const std::vector<const Admitter*>& admitters() const { return admitters_; }
+  ColumnSet admitter_columns() const { return admitter_columns_; }
   const SourceSettings& sources() const { return sources_; }
   // The operator's own plugins, to be watched.
   const std::vector<const ExternalPlugin*>& externals() const { return externals_; }
@@ -60,6 +63,8 @@ class Schedule {
   const ProfileHandler* handler_ = nullptr;  // nullptr: the only profile, always
   const Detector* detector_ = nullptr;
   ColumnSet detector_columns_ = 0;
+  std::vector<const Admitter*> admitters_;
+  ColumnSet admitter_columns_ = 0;
   SourceSettings sources_;
 };
 

@@ -15,6 +15,8 @@ struct SourceSettings {
   // Output tokens that count as load until the first token, as a share of the prompt; 0: none.
   double output_ratio = 0;
   std::uint64_t output_tokens_max = 0;  // 0: no limit
+  double slo_buffer = 1;                // what a wanted ITL is multiplied by
+  bool headroom_of_mean = false;        // of what is predicted; else of its percentile
 };
 
 class Source : public virtual Plugin {

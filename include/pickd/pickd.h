@@ -238,7 +238,9 @@ typedef enum pickd_reason {
   PICKD_REASON_ONLY = 5,     /* the only candidate */
   PICKD_REASON_POLICY = 6,   /* a policy without scores, such as round-robin */
   PICKD_REASON_FALLBACK = 7, /* nobody is healthy: the least bad */
-  PICKD_REASON_DEGRADED = 8  /* picked by the library itself: the daemon is away */
+  PICKD_REASON_DEGRADED = 8, /* picked by the library itself: the daemon is away */
+  PICKD_REASON_UNPREDICTED = 9 /* by load and prefix: no model of latencies is ready for a profile that
+                                * goes by them */
 } pickd_reason;
 
 #define PICKD_RESULT_CUT 1u      /* the prompt was longer than the key limit */

@@ -399,7 +399,8 @@ TEST(Words, ExistForEveryErrorTheHeaderNames) {
 TEST(Words, NameEveryReason) {
   EXPECT_STREQ(pickd_reason_name(PICKD_REASON_TIE), "tie");
   EXPECT_STREQ(pickd_reason_name(PICKD_REASON_DEGRADED), "degraded");
-  EXPECT_STREQ(pickd_reason_name(static_cast<pickd_reason>(9)), "unknown");
+  EXPECT_STREQ(pickd_reason_name(PICKD_REASON_UNPREDICTED), "unpredicted");
+  EXPECT_STREQ(pickd_reason_name(static_cast<pickd_reason>(10)), "unknown");
   EXPECT_STREQ(pickd_version(), "0.1.0");
 }
 

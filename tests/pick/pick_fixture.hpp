@@ -187,6 +187,7 @@ class PickRig {
     return row_[static_cast<std::uint32_t>(counter)].load();
   }
 
+  Flights& flights() { return flights_; }
   endpoints::TopologyStore& store() { return store_; }
   endpoints::EndpointTable& endpoint_table() { return endpoints_; }
   endpoints::Reservations& reservations() { return reservations_; }

@@ -49,8 +49,8 @@ void add_role(PickRig& rig, const std::string& name, const std::string& role,
 }
 
 TEST(EppFiles, LoadUnchanged) {
-  for (const char* name :
-       {"optimized-baseline.yaml", "sticky-until-saturated.yaml", "prefill-decode.yaml"}) {
+  for (const char* name : {"optimized-baseline.yaml", "sticky-until-saturated.yaml",
+                           "prefill-decode.yaml", "predicted-latency.yaml"}) {
     const auto made = Schedule::make(data(name));
     ASSERT_TRUE(made) << name << ": " << made.error().text;
   }
@@ -66,6 +66,10 @@ TEST(EppFiles, SetWhatTheySay) {
   EXPECT_EQ((*sticky)->sources().output_ratio, 0.5);
   EXPECT_EQ((*sticky)->sources().output_tokens_max, 4096U);
   EXPECT_FALSE((*sticky)->sources().capacity_tokens.has_value());
+  auto predicted = Schedule::make(data("predicted-latency.yaml"));
+  ASSERT_TRUE(predicted);
+  EXPECT_EQ((*predicted)->sources().slo_buffer, 0.9);
+  EXPECT_EQ((*predicted)->admitters().size(), 1U);
 }
 
 TEST(EppFiles, BoundWhatIsRememberedAsWellAsWhatIsMatched) {
