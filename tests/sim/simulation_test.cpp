@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "tools/sim/chart.hpp"
 #include "tools/sim/figures.hpp"
@@ -196,6 +197,41 @@ TEST(Chart, HoldsEverySeriesAndEscapesNames) {
   EXPECT_NE(svg.find("c&amp;d"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_NE(draw_svg({"one point", "x", "y", {{"a", {{1, 2}}}}}).find("</svg>"), std::string::npos);
+}
+
+TEST(Attainment, IsTheShareOfThoseThatWantALatencyAndGetIt) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  SimOutcome outcome;
+  outcome.requests = {
+      {.ttft_s = 1, .itl_s = .02, .slo_ttft_s = 1, .slo_itl_s = .02},
+      {.ttft_s = 1.1, .itl_s = .02, .slo_ttft_s = 1, .slo_itl_s = .02},
+      {.ttft_s = 1, .itl_s = .03, .slo_ttft_s = 1, .slo_itl_s = .02},
+      {.ttft_s = 9, .itl_s = .01, .slo_itl_s = .02},
+      {.ttft_s = 1, .itl_s = none, .slo_ttft_s = 2, .slo_itl_s = .02},  // one token
+      {.ttft_s = 99, .itl_s = 9},                                       // wants nothing
+  };
+  EXPECT_DOUBLE_EQ(figures_of(outcome).attainment, 3.0 / 5);
+  outcome.failed = outcome.failed_with_slo = 1;
+  EXPECT_DOUBLE_EQ(figures_of(outcome).attainment, 3.0 / 6);
+  EXPECT_TRUE(std::isnan(figures_of({}).attainment));
+}
+
+TEST(SloProfile, AttainsTenPointsMoreThanTheEndpointPickersAtNinetyPercentLoad) {
+  const Workload mixed = workload("mixed-slo", 300);
+  const auto attained = [&mixed](const char* policy) {
+    return figures(mixed, {.policy = policy, .step_noise = .1, .report_noise = .1}).attainment;
+  };
+  EXPECT_GT(attained("slo"), attained("epp-default") + .1);
+  EXPECT_GT(attained("slo"), attained("least-predicted-cost") + .1);
+}
+
+TEST(SloProfile, IsTheLeastCostForRequestsThatWantNothing) {
+  Workload plain = workload("mixed-slo", 200);
+  for (SimRequest& request : plain.requests) request.slo_ttft_s = request.slo_itl_s = 0;
+  const Figures slo = figures(plain, {.policy = "slo"});
+  const Figures cost = figures(plain, {.policy = "least-predicted-cost"});
+  // Apart by the first requests, which come before a model is ready.
+  EXPECT_NEAR(slo.ttft_mean_s / cost.ttft_mean_s, 1, .1);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 
 namespace pickd::sim {
 
@@ -17,7 +19,30 @@ double percentile(std::vector<double>& sorted, double share) {
 // Student's t for 95 % on both sides, by degrees of freedom from 1.
 constexpr double kT95[] = {12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
 
+// Of the requests that want one: within their TTFT and their mean ITL. What failed got neither.
+double attainment_of(const SimOutcome& outcome) {
+  std::uint64_t attained = 0;
+  std::uint64_t wanted = outcome.failed_with_slo;
+  for (const Prefilled& served : outcome.requests) {
+    if (served.slo_ttft_s <= 0 && served.slo_itl_s <= 0) continue;
+    ++wanted;
+    const bool first = served.slo_ttft_s <= 0 || served.ttft_s <= served.slo_ttft_s;
+    const bool rest =
+        served.slo_itl_s <= 0 || std::isnan(served.itl_s) || served.itl_s <= served.slo_itl_s;
+    if (first && rest) ++attained;
+  }
+  if (wanted == 0) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(attained) / static_cast<double>(wanted);
+}
+
 }  // namespace
+
+std::string share_text(double share) {
+  if (std::isnan(share)) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f%%", 100 * share);
+  return text;
+}
 
 Figures figures_of(const SimOutcome& outcome) {
   Figures figures;
@@ -44,6 +69,7 @@ Figures figures_of(const SimOutcome& outcome) {
   figures.itl_p90_s = percentile(itl, .9);
   figures.itl_p99_s = percentile(itl, .99);
   figures.goodput = all == 0 ? 0 : static_cast<double>(good) / all;
+  figures.attainment = attainment_of(outcome);
   figures.busiest_share = outcome.busiest_share;
   figures.ttft_mape = outcome.ttft_mape;
   figures.itl_given_mape = outcome.itl_given_mape;
@@ -64,8 +90,8 @@ Summary summarise(const std::vector<Figures>& seeds) {
   for (double Figures::*field :
        {&Figures::hit_rate, &Figures::ttft_mean_s, &Figures::ttft_p50_s, &Figures::ttft_p90_s,
         &Figures::ttft_p99_s, &Figures::itl_p50_s, &Figures::itl_p90_s, &Figures::itl_p99_s,
-        &Figures::goodput, &Figures::busiest_share, &Figures::ttft_mape, &Figures::itl_given_mape,
-        &Figures::failed, &Figures::wall_s}) {
+        &Figures::goodput, &Figures::attainment, &Figures::busiest_share, &Figures::ttft_mape,
+        &Figures::itl_given_mape, &Figures::failed, &Figures::wall_s}) {
     mean_of(field);
   }
   if (seeds.size() > 1) {

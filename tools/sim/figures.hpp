@@ -22,12 +22,17 @@ struct Figures {
   double itl_p90_s = 0;
   double itl_p99_s = 0;
   double goodput = 0;  // share of requests within kSloTtftS and kSloItlS
+  double attainment =
+      0;  // share, of requests that want a latency, that got what they want; NaN: none
   double busiest_share = 0;
   double ttft_mape = 0;
   double itl_given_mape = 0;
   double failed = 0;
   double wall_s = 0;
 };
+
+// "87.5%", or "-" for NaN.
+std::string share_text(double share);
 
 Figures figures_of(const SimOutcome& outcome);
 

@@ -6,6 +6,8 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "daemon/config/load.hpp"
+
 namespace pickd::sim {
 
 namespace {
@@ -27,6 +29,17 @@ std::uint64_t lines_for(const GatewayOptions& options) {
   std::uint64_t lines = 1 << 12;
   while (lines * abi::kWordsPerLine < words && lines < (1ULL << 22)) lines *= 2;
   return lines;
+}
+
+config::SchedulingConfig scheduling_of(const std::string& policy) {
+  if (policy.ends_with(".yaml")) {
+    auto loaded = config::load_config(policy, {});
+    if (!loaded) throw std::runtime_error(loaded.error().text);
+    return loaded->config.scheduling;
+  }
+  config::SchedulingConfig scheduling;
+  scheduling.profile = policy;
+  return scheduling;
 }
 
 abi::Word* make_words(std::uint64_t count) {
@@ -64,9 +77,7 @@ Gateway::Gateway(const GatewayOptions& options)
       learner_(options.endpoints + 1, kReservations),
       newest_(&learner_.coefficients(kEpochS)),
       random_(options.seed ^ 0xACE) {
-  config::SchedulingConfig scheduling;
-  scheduling.profile = options.policy;
-  auto schedule = pick::Schedule::make(scheduling);
+  auto schedule = pick::Schedule::make(scheduling_of(options.policy));
   if (!schedule) throw std::runtime_error(schedule.error().text);
   reservations_.observe(flights_);
   core_ = std::make_unique<pick::PickCore>(

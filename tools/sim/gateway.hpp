@@ -17,7 +17,7 @@
 namespace pickd::sim {
 
 struct GatewayOptions {
-  std::string policy = "least-predicted-cost";  // name of a built-in profile
+  std::string policy = "least-predicted-cost";  // name of a built-in profile, or a file *.yaml
   std::uint32_t endpoints = 8;
   std::uint64_t capacity_blocks = 5000;  // of an endpoint; 0: unknown
   double ttl_s = 1800;

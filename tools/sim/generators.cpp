@@ -203,6 +203,41 @@ Workload make_rl(std::uint64_t seed, double seconds, double rate) {
   return workload;
 }
 
+// Three kinds of work that want different latencies: people who wait behind 20 shared prompts,
+// questions on documents, and batches that nobody waits for.
+Workload make_mixed_slo(std::uint64_t seed, double seconds, double rate) {
+  Draw draw(seed);
+  Blocks made;
+  Workload workload;
+  std::vector<std::vector<std::uint64_t>> systems;
+  systems.reserve(20);
+  for (int i = 0; i < 20; ++i) systems.push_back(made.chain(2048));
+  for (double at = 0; at < seconds; at += draw.gap(rate)) {
+    const double kind = draw.uniform();
+    if (kind < .5) {
+      std::vector<std::uint64_t> blocks = systems[draw.below(systems.size())];
+      const std::uint32_t prompt = 2048 + draw.length(400, .8, 8000);
+      made.extend(blocks, prompt);
+      workload.requests.push_back(request_of(at, prompt, draw.length(200, .6, 1500), blocks));
+      workload.requests.back().slo_ttft_s = .5;
+      workload.requests.back().slo_itl_s = .03;
+    } else if (kind < .8) {
+      const std::uint32_t prompt = draw.length(5000, .7, 40'000);
+      workload.requests.push_back(
+          request_of(at, prompt, draw.length(250, .6, 1500), made.chain(prompt)));
+      workload.requests.back().slo_ttft_s = 3;
+      workload.requests.back().slo_itl_s = .06;
+    } else {
+      const std::uint32_t prompt = draw.length(8000, .8, 60'000);
+      workload.requests.push_back(
+          request_of(at, prompt, draw.length(500, .7, 3000), made.chain(prompt)));
+      workload.requests.back().slo_ttft_s = 30;
+      workload.requests.back().slo_itl_s = .2;
+    }
+  }
+  return workload;
+}
+
 constexpr GeneratorInfo kGenerators[] = {
     {"chat", "conversations of about 4 turns behind 20 shared system prompts", make_chat, 1},
     {"agents", "agents of about 12 steps behind 5 sets of tools", make_agents, 1},
@@ -211,6 +246,8 @@ constexpr GeneratorInfo kGenerators[] = {
      .95},
     {"unrelated", "no block is shared", make_unrelated, 1.25},
     {"bursts", "200 requests with one prefix at once", make_bursts, 1.25},
+    {"mixed-slo", "half wants 0.5 s and 30 ms, the rest 3 s and 60 ms or 30 s and 200 ms",
+     make_mixed_slo, 2},
     {"rl", "batches of 512: 16 answers to each of 32 prompts", make_rl, 1.25},
 };
 

@@ -151,8 +151,9 @@ void print_table(const std::vector<Row>& rows) {
       cell = cell_of(row);
       std::printf("\n%s (no fleet hits more than %.1f %%)\n", cell.c_str(),
                   100 * row.bound_hit_rate);
-      std::printf("  %-22s %6s  %-17s %7s %7s  %7s %7s  %7s %7s %6s\n", "policy", "hits",
-                  "TTFT mean", "p90", "p99", "ITL p50", "p90", "goodput", "busiest", "MAPE");
+      std::printf("  %-22s %6s  %-17s %7s %7s  %7s %7s  %7s %7s %7s %6s\n", "policy", "hits",
+                  "TTFT mean", "p90", "p99", "ITL p50", "p90", "goodput", "SLOs", "busiest",
+                  "MAPE");
     }
     const Summary summary = summarise(row.seeds);
     const Figures& mean = summary.mean;
@@ -163,10 +164,11 @@ void print_table(const std::vector<Row>& rows) {
     } else {
       std::snprintf(ttft, sizeof ttft, "%.3f s", mean.ttft_mean_s);
     }
-    std::printf("  %-22s %5.1f%%  %-17s %6.2fs %6.2fs  %5.1fms %5.1fms  %6.1f%% %6.1f%% %5.1f%%\n",
-                row.policy.c_str(), 100 * mean.hit_rate, ttft, mean.ttft_p90_s, mean.ttft_p99_s,
-                1e3 * mean.itl_p50_s, 1e3 * mean.itl_p90_s, 100 * mean.goodput,
-                100 * mean.busiest_share, 100 * mean.ttft_mape);
+    std::printf(
+        "  %-22s %5.1f%%  %-17s %6.2fs %6.2fs  %5.1fms %5.1fms  %6.1f%% %7s %6.1f%% %5.1f%%\n",
+        row.policy.c_str(), 100 * mean.hit_rate, ttft, mean.ttft_p90_s, mean.ttft_p99_s,
+        1e3 * mean.itl_p50_s, 1e3 * mean.itl_p90_s, 100 * mean.goodput,
+        share_text(mean.attainment).c_str(), 100 * mean.busiest_share, 100 * mean.ttft_mape);
   }
 }
 
@@ -187,6 +189,7 @@ nlohmann::json json_of(const Row& row, std::uint64_t seed, const Figures& figure
           {"itl_p90_s", figures.itl_p90_s},
           {"itl_p99_s", figures.itl_p99_s},
           {"goodput", figures.goodput},
+          {"attainment", figures.attainment},
           {"busiest_share", figures.busiest_share},
           {"ttft_mape", figures.ttft_mape},
           {"itl_given_mape", figures.itl_given_mape},
@@ -231,7 +234,8 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("-t,--trace", arguments.traces,
                  "Mooncake trace (.jsonl), Azure trace (.csv), or a generator:" + known)
       ->capture_default_str();
-  app.add_option("-p,--policy", arguments.policies, "Built-in profiles to compare")
+  app.add_option("-p,--policy", arguments.policies,
+                 "Built-in profiles to compare, or files (.yaml) with a scheduling configuration")
       ->capture_default_str();
   app.add_option("--speed", arguments.speeds, "Arrivals come this much quicker")
       ->check(CLI::Range(.001, 1000.0))

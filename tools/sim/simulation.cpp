@@ -179,6 +179,8 @@ class Simulation {
                        : (now_s_ - flight.first_token_s) / (token.output_tokens - 1);
     served.predicted_ttft_s = flight.predicted_ttft_s;
     served.predicted_itl_s = flight.predicted_itl_s;
+    served.slo_ttft_s = asked.slo_ttft_s;
+    served.slo_itl_s = asked.slo_itl_s;
     served.endpoint = flight.endpoint;
     served.prompt_tokens = asked.prompt_tokens;
     outcome_.requests.push_back(served);
@@ -208,6 +210,8 @@ class Simulation {
   void fail(std::uint32_t index) {
     gateways_[flights_[index].gateway]->failed(flights_[index].ticket, now_s_);
     ++outcome_.failed;
+    const SimRequest& asked = workload_.requests[index];
+    if (asked.slo_ttft_s > 0 || asked.slo_itl_s > 0) ++outcome_.failed_with_slo;
     --left_;
   }
 

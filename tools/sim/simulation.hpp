@@ -44,6 +44,8 @@ struct Prefilled {  // one request as it went
   double itl_s = 0;  // NaN: fewer than two tokens
   double predicted_ttft_s = 0;
   double predicted_itl_s = 0;
+  double slo_ttft_s = 0;  // as the request wanted; 0: nothing
+  double slo_itl_s = 0;
   std::uint32_t endpoint = 0;
   std::uint32_t prompt_tokens = 0;
 };
@@ -51,6 +53,7 @@ struct Prefilled {  // one request as it went
 struct SimOutcome {
   std::vector<Prefilled> requests;  // that were served
   std::uint64_t failed = 0;         // longer than a cache, or lost with an engine
+  std::uint64_t failed_with_slo = 0;
   std::uint64_t prompt_tokens = 0;
   std::uint64_t cached_tokens = 0;
   double hit_rate = 0;
