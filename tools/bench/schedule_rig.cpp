@@ -138,10 +138,17 @@ ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
     request.ticket = {7, ++parts.sequence};
     request.uid = kUid;
     request.now_ns = parts.tick * abi::kTickNs + parts.sequence;
+    request.stream = true;
+    request.slo_ttft_ms = turn % 2 == 0 ? 500 : 5000;
+    request.slo_itl_ms = turn % 2 == 0 ? 30 : 100;
     // The learner's turn, which a thread of its own has in the daemon.
     if (turn % kTeachEvery == 0) {
       parts.flights.teach(parts.learner);
-      parts.flights.publish(parts.learner.coefficients(static_cast<double>(request.now_ns) * 1e-9));
+      latency::Coefficients known =
+          parts.learner.coefficients(static_cast<double>(request.now_ns) * 1e-9);
+      // No answers are simulated; a model that is ready costs what one costs.
+      for (latency::ClassCoefficients& of : known.classes) of.ttft_ready = of.itl_ready = true;
+      parts.flights.publish(known);
     }
     const std::uint64_t start_ns = base::monotonic_ns();
     core.pick(request, topology, parts.tick, scratch, parts.counters, result);
