@@ -1,6 +1,7 @@
 // Picks by predicted latency: latency-scorer, slo-headroom-tier-filter, latency-slo-admitter, the
 // predicted form of prefix-cache-affinity-filter, and what they do where nothing can be predicted.
 #include <cerrno>
+#include <cmath>
 #include <set>
 
 #include "tests/pick/pick_fixture.hpp"
@@ -194,6 +195,37 @@ TEST(Unpredicted, IsWhatARequestGetsThatSwitchesPredictionOff) {
     EXPECT_EQ(PickRig::name(result), "e2");
     EXPECT_EQ(result.reason, abi::Reason::kUnpredicted);
   }
+}
+
+// Field case 92: counts went below zero when predictions came too late.
+TEST(Unpredicted, RequestsLeaveNoLoadBehindHoweverOftenTheyEnd) {
+  Slo slo({kLeast}, {{1, 1}});
+  const auto end = [&](const PickRequest& request) {
+    return slo.rig().reservations().end(request.ticket, PickRig::kUid, nullptr, request.now_ns);
+  };
+  std::vector<PickRequest> requests;
+  for (int count = 0; count < 200; ++count) {
+    requests.push_back(slo.request(500, 50));
+    requests.back().predict = count % 2 == 0;
+    ASSERT_EQ(slo.rig().pick(requests.back()).status, 0);
+  }
+  for (const PickRequest& request : requests) {
+    slo.rig().reservations().first_token(request.ticket, PickRig::kUid, request.now_ns);
+    EXPECT_EQ(end(request), endpoints::ReportOutcome::kApplied);
+    slo.rig().reservations().first_token(request.ticket, PickRig::kUid, request.now_ns);
+    EXPECT_EQ(end(request), endpoints::ReportOutcome::kUnknownTicket);
+  }
+  for (const char* name : {"e1", "e2"}) {
+    EXPECT_EQ(slo.rig().inflight(name), 0U);
+    EXPECT_EQ(slo.rig().inflight_tokens(name), 0U);
+    const std::uint32_t id = slo.rig().topology().find_name(name)->id;
+    const latency::EndpointLoad load =
+        slo.rig().flights().live().load(id, slo.rig().generation(name), 2'000'000'000);
+    EXPECT_EQ(load.running, 0);
+    EXPECT_EQ(load.queued_tokens, 0);
+    EXPECT_TRUE(std::isinf(slo.rig().flights().promises().tightest_ms(id)));
+  }
+  EXPECT_EQ(slo.rig().pick(slo.request(500)).status, 0);
 }
 
 TEST(Unpredicted, EndpointsOfAClassWithoutAModelAreJudgedByTheirMean) {
