@@ -131,6 +131,17 @@ TEST(LeastPredictedCost, PredictsTtftWithin15PercentUnderNoise) {
   EXPECT_LT(figures(workload("chat", 300), options).ttft_mape, .15);
 }
 
+TEST(LeastPredictedCost, PredictsItlWithin10PercentGivenWhatRan) {
+  const SimOptions options{.step_noise = .1, .report_noise = .1};
+  EXPECT_LT(figures(workload("chat", 300), options).itl_given_mape, .1);
+  EXPECT_LT(figures(workload("unrelated", 300), options).itl_given_mape, .1);
+}
+
+// Every request shares its first blocks: who sticks to any match gathers all on one endpoint.
+TEST(LeastPredictedCost, DoesNotGatherRequestsThatShareOnlyTheirBeginning) {
+  EXPECT_LT(figures(workload("rag", 300), {}).busiest_share, .2);
+}
+
 TEST(LeastPredictedCost, SendsLessToEnginesOfHalfTheSpeed) {
   const Workload of = workload("unrelated", 240);
   const SimOutcome outcome = simulate(of, {.slow_share = .5});
