@@ -1,6 +1,7 @@
 #include "daemon/pick/producers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "daemon/endpoints/endpoint_spec.hpp"
@@ -60,19 +61,22 @@ void produce_count(const Inputs& in, Column column, const abi::Word abi::Endpoin
 void produce_requests(const Inputs& in) {
   produce_count(in, Column::kInflightRequests, &abi::EndpointRecord::inflight_requests);
   const auto values = in.candidates.column(Column::kInflightRequests);
-  const auto foreign = [&in](std::size_t at) {
+  // The records are read once: they take more cache than all columns. Where an engine tells nothing
+  // the count is kept with its sign turned, 0 as -0, until the worst of the others is known.
+  float most = 0;
+  bool all_told = true;
+  for (std::size_t at = 0; at < values.size(); ++at) {
     const abi::EndpointRecord& record = in.record(at);
     const std::uint32_t told = record.foreign_requests.load(std::memory_order_relaxed);
-    return told == abi::kUnknown32 || told_is_stale(record, in.tick) ? abi::kUnknown32 : told;
-  };
-  std::uint32_t most = 0;
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    const std::uint32_t told = foreign(at);
-    if (told != abi::kUnknown32) most = std::max(most, told);
+    const bool known = told != abi::kUnknown32 && !told_is_stale(record, in.tick);
+    const auto foreign = static_cast<float>(told);
+    all_told &= known;
+    most = known ? std::max(most, foreign) : most;
+    values[at] = known ? values[at] + foreign : -values[at];
   }
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    const std::uint32_t told = foreign(at);
-    values[at] += static_cast<float>(told == abi::kUnknown32 ? most : told);
+  if (all_told) return;
+  for (float& value : values) {
+    if (std::signbit(value)) value = most - value;
   }
 }
 

@@ -104,7 +104,8 @@ Json read_json(const std::string& path) {
 
 void fill(const std::string& path, const Json& json, Request& request) {
   if (!json.is_object()) fail(path, "a request is a JSON object");
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& entry : json.items()) {
+    const std::string& name = entry.key();
     const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                    [&name](const Key& known) { return name == known.name; });
     if (key == std::end(kKeys)) {
@@ -113,7 +114,7 @@ void fill(const std::string& path, const Json& json, Request& request) {
       fail(path, "unknown key `" + name + "`; known: " + known);
     }
     try {
-      key->read(value, request);
+      key->read(entry.value(), request);
     } catch (const Json::exception& error) {
       fail(path, name + ": " + error.what());
     }
