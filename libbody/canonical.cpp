@@ -37,22 +37,37 @@ class HashSink {
   XXH3_state_t state_;
 };
 
+// Not std::to_chars(), whose table of digits would be a symbol that the archive cannot keep to
+// itself.
+char* put_whole(char* at, std::uint64_t value) {
+  char digits[20];
+  std::size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  while (count != 0) *at++ = digits[--count];
+  return at;
+}
+
 // A number in digits. Whole and fractional ones stay different, as they do in a prompt.
 std::string_view digits_of(const Json& json, char* buffer, std::size_t size) {
-  std::to_chars_result made{buffer, std::errc()};
-  std::uint64_t whole;
-  std::int64_t negative;
+  char* at = buffer;
+  std::uint64_t whole = 0;
+  std::int64_t negative = 0;
   double real = 0;
-  if (json.type() == simdjson::dom::element_type::INT64 && !json.get(negative)) {
-    made = std::to_chars(buffer, buffer + size, negative);
-  } else if (json.type() == simdjson::dom::element_type::UINT64 && !json.get(whole)) {
-    made = std::to_chars(buffer, buffer + size, whole);
+  if (json.type() == simdjson::dom::element_type::UINT64 && !json.get(whole)) {
+    at = put_whole(at, whole);
+  } else if (json.type() == simdjson::dom::element_type::INT64 && !json.get(negative)) {
+    if (negative < 0) *at++ = '-';
+    const auto bits = static_cast<std::uint64_t>(negative);
+    at = put_whole(at, negative < 0 ? 0 - bits : bits);
   } else {
     if (json.get(real) != simdjson::SUCCESS) return {};
-    *made.ptr++ = '.';
-    made = std::to_chars(made.ptr, buffer + size, real);
+    *at++ = '.';
+    at = std::to_chars(at, buffer + size, real).ptr;
   }
-  return {buffer, static_cast<std::size_t>(made.ptr - buffer)};
+  return {buffer, static_cast<std::size_t>(at - buffer)};
 }
 
 bool is_named(std::string_view key, Names names) {

@@ -67,8 +67,8 @@ class PromptStream {
   void reopen_prompt();
 
   void mark(Mark kind);
-  void word(std::string_view text);  // copied, or pointed to when it is long
-  void text(std::string_view text);  // content; pointed to when it is long
+  void word(std::string_view text);               // copied, or pointed to when it is long
+  void text(std::string_view text);               // content; pointed to when it is long
   void raw(const void* bytes, std::size_t size);  // copied
   // `digest` repeated until it fills `bytes` bytes, which is at least its own size.
   void digest(const unsigned char* digest, std::size_t bytes);
