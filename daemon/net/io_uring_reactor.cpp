@@ -108,10 +108,10 @@ class Ring {
     io_uring_probe* probe = ::io_uring_get_probe_ring(&ring_);
     if (probe == nullptr) return base::Error{-ENOSYS, "io_uring_register: no probe of operations"};
     const bool poll = ::io_uring_opcode_supported(probe, IORING_OP_POLL_ADD) != 0;
-    const bool remove = ::io_uring_opcode_supported(probe, IORING_OP_POLL_REMOVE) != 0;
+    const bool cancel = ::io_uring_opcode_supported(probe, IORING_OP_ASYNC_CANCEL) != 0;
     ::io_uring_free_probe(probe);
-    if (poll && remove) return {};
-    return base::Error{-ENOSYS, "io_uring has no POLL_ADD or no POLL_REMOVE"};
+    if (poll && cancel) return {};
+    return base::Error{-ENOSYS, "io_uring has no POLL_ADD or no ASYNC_CANCEL"};
   }
 
   io_uring ring_{};
@@ -255,7 +255,9 @@ class IoUringReactor final : public ReactorBase {
   bool queue_removal(std::uint64_t poll) {
     io_uring_sqe* sqe = entry();
     if (sqe == nullptr) return false;
-    ::io_uring_prep_poll_remove(sqe, poll);
+    // Not a removal of the poll: that one is refused while the kernel has news of it to deliver, and
+    // the poll would hold its file for ever.
+    ::io_uring_prep_cancel64(sqe, poll, 0);
     ::io_uring_sqe_set_data64(sqe, kNobody);
     return true;
   }

@@ -2,6 +2,7 @@
 #include "daemon/endpoints/engine_watch.hpp"
 
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "daemon/endpoints/failure_word.hpp"
@@ -17,7 +18,9 @@ class Watching : public EndpointTableTest {
   Watching() {
     EndpointTable::Parts parts{records_.get(), ids_, &high_water_, 500};
     parts.scraped = [](const EndpointSpec&, std::string_view) { return true; };
-    table_ = EndpointTable(parts, store_);
+    // Made anew in its place: readers hold on to what it has, so it cannot be assigned.
+    std::destroy_at(&table_);
+    std::construct_at(&table_, parts, store_);
     add("a");
     add("b");
   }
