@@ -255,8 +255,8 @@ class IoUringReactor final : public ReactorBase {
   bool queue_removal(std::uint64_t poll) {
     io_uring_sqe* sqe = entry();
     if (sqe == nullptr) return false;
-    // Not a removal of the poll: that one is refused while the kernel has news of it to deliver, and
-    // the poll would hold its file for ever.
+    // Not a removal of the poll: that one is refused while the kernel has news of it to deliver,
+    // and the poll would hold its file for ever.
     ::io_uring_prep_cancel64(sqe, poll, 0);
     ::io_uring_sqe_set_data64(sqe, kNobody);
     return true;

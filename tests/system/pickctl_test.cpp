@@ -155,7 +155,7 @@ TEST(SystemPickctl, ShowsTheStoreInTextAndAsJson) {
 
   // Twice its capacity, in prompts of 16 blocks that share nothing.
   for (int at = 0; at < 32; ++at) {
-    ASSERT_EQ(pick(client, Request(std::to_string(at) + prompt_of(1000)), result), 0);
+    ASSERT_EQ(pick(client, Request(std::to_string(at) + prompt_of(4000)), result), 0);
   }
   nlohmann::json full;
   ASSERT_TRUE(eventually([&] {

@@ -16,11 +16,13 @@ class LeastPredictedCostScorer final : public Scorer {
     const auto cost = context.candidates.column(Column::kCost);
     const float lowest = lowest_of(cost);
     if (!std::isfinite(lowest)) return true;  // nothing is predicted: no opinion
-    // A cost of nothing at all would make every other score 0.
+    // A cost of nothing at all would make every other score 0. Costs so close are one cost: what an
+    // idle fleet differs in is what is left of traffic long ago, and all would go where least is.
     constexpr float kCostMin = 1e-6F;
-    const float best = std::max(lowest, kCostMin);
+    constexpr float kSameCost = 1.005F;
+    const float best = std::max(lowest, kCostMin) * kSameCost;
     for (std::size_t at = 0; at < scores.size(); ++at) {
-      const float score = best / std::max(kCostMin, cost[at]);
+      const float score = std::min(1.0F, best / std::max(kCostMin, cost[at]));
       scores[at] = cost[at] >= 0 ? score : kNoScore;
     }
     return true;
@@ -44,18 +46,18 @@ class LeastPredictedCostScorer final : public Scorer {
 }  // namespace
 
 PluginInfo describe_least_predicted_cost_scorer() {
-  return {
-      "least-predicted-cost-scorer",
-      PluginKind::kScorer,
-      columns_of(Column::kCost, Column::kUncachedTokens),
-      "Prefers the endpoint where the request costs the fewest seconds, learned rates and load "
-      "taken together.",
-      "lowest cost / cost; cost = wait + prefill + price of fleet work + own decode + slow-down "
-      "of others",
-      {},
-      [](Parameters&) -> std::unique_ptr<Plugin> {
-        return std::make_unique<LeastPredictedCostScorer>();
-      }};
+  return {"least-predicted-cost-scorer",
+          PluginKind::kScorer,
+          columns_of(Column::kCost, Column::kUncachedTokens),
+          "Prefers the endpoint where the request costs the fewest seconds, learned rates and load "
+          "taken together.",
+          "lowest cost / cost, 1 within 0.5 %; cost = wait + prefill + price of fleet work + own "
+          "decode + slow-down "
+          "of others",
+          {},
+          [](Parameters&) -> std::unique_ptr<Plugin> {
+            return std::make_unique<LeastPredictedCostScorer>();
+          }};
 }
 
 }  // namespace pickd::pick
