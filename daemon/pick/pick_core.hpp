@@ -33,7 +33,7 @@ struct PickScratch {
   std::uint32_t reader;                // the thread's slot in what is published to workers
   const Schedule* schedule = nullptr;  // in use since the last pick, announced in the core
   const latency::Coefficients* coefficients = nullptr;  // the same
-  PickTrace* trace = nullptr;          // the next pick is written down there; nullptr: nowhere
+  PickTrace* trace = nullptr;  // the next pick is written down there; nullptr: nowhere
 };
 
 class PickCore {
