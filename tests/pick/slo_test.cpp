@@ -425,7 +425,8 @@ TEST(PrefixCacheAffinityFilter, LeavesTheCacheWhereItsPredictedWaitIsTooLong) {
 TEST(SloConfiguration, HasAProfileByName) {
   PickRig rig({.profile = "slo", .predicts = true});
   rig.add_endpoints(3);
-  PickRequest request = rig.request(chain(1, 4));
+  const auto keys = chain(1, 4);  // a request only points to them
+  PickRequest request = rig.request(keys);
   request.slo_ttft_ms = 500;
   EXPECT_EQ(rig.pick(request).reason, abi::Reason::kUnpredicted);
   EXPECT_EQ(rig.core().schedule().admitters().size(), 1U);
