@@ -70,7 +70,8 @@ void LearnerThread::count() {
 }
 
 void LearnerThread::write(std::uint64_t now_ns) {
-  for (std::uint16_t id = 0; id < learner_.class_count(); ++id) {
+  const auto classes = static_cast<std::uint16_t>(learner_.class_count());
+  for (std::uint16_t id = 0; id < classes; ++id) {
     if (const std::uint64_t key = classes_->key(id); key != 0)
       store_->write(id, key, learner_.memory(id));
   }
