@@ -119,6 +119,9 @@ TEST_F(HttpClientTest, SaysThatANameNeedsAResolver) {
 
 // Else an engine would count as dead because this process has no descriptor left for it.
 TEST_F(HttpClientTest, TellsWhatThisMachineLacksFromAFailureOfTheOther) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the undefined-behaviour sanitizer opens pipes to look at objects' types";
+#endif
   const ScriptServer server([](Peer& peer, int) { peer.read_request(); });
   make_client("http://127.0.0.1:" + std::to_string(server.port()) + "/");
   rlimit whole{};
