@@ -1,3 +1,5 @@
+// Taking answers from a queue and handing them to their waiters. Knows no request and no daemon.
+
 package pickd
 
 // #include "bridge.h"

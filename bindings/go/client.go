@@ -1,3 +1,5 @@
+// Client: opening, closing, and which queue a pick goes to. How a queue works stands in queue.go.
+
 package pickd
 
 // #cgo pkg-config: pickd

@@ -1,3 +1,6 @@
+// Many goroutines, cancelled and late picks, daemons that die: nothing is lost, leaked or counted
+// twice.
+
 package pickd_test
 
 import (

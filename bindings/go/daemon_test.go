@@ -1,3 +1,5 @@
+// What the tests share: a real daemon in a directory of its own.
+
 package pickd_test
 
 import (

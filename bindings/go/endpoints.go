@@ -1,3 +1,5 @@
+// Endpoint changes: blocking calls of libpickd, beside the queues.
+
 package pickd
 
 // #include <stdlib.h>

@@ -1,3 +1,5 @@
+// Errors: libpickd's codes as Go errors. What they mean is said in pickd.h, not here.
+
 package pickd
 
 // #include <pickd/pickd.h>

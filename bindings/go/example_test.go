@@ -1,3 +1,5 @@
+// The examples of the package documentation, run against a real daemon.
+
 package pickd_test
 
 import (

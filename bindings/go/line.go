@@ -1,3 +1,5 @@
+// Standing in line: what waits to be submitted while the queue is busy or full.
+
 package pickd
 
 // #include "bridge.h"

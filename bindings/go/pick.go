@@ -1,3 +1,5 @@
+// Pick: the answer as callers see it, and the call that waits for it.
+
 package pickd
 
 // #include "bridge.h"

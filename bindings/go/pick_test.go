@@ -1,3 +1,5 @@
+// Picks, requests and errors against a real daemon.
+
 package pickd_test
 
 import (

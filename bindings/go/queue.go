@@ -1,3 +1,6 @@
+// queue: one asynchronous queue of libpickd and who may touch it when. The other files of the
+// queue keep to its rules.
+
 package pickd
 
 // #include <stdlib.h>

@@ -1,3 +1,5 @@
+// Reports on picks. What the daemon makes of them is not known here.
+
 package pickd
 
 // #include "bridge.h"

@@ -1,3 +1,5 @@
+// Request: what callers fill in. Plain data; submit.go turns it into C memory.
+
 package pickd
 
 import (

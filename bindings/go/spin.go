@@ -1,3 +1,5 @@
+// How long to look for an answer before sleeping. Pure: time comes in as an argument.
+
 package pickd
 
 import "time"

@@ -1,3 +1,6 @@
+// A Request in C memory, for the time of one call. The only file that knows how libpickd's
+// request is laid out.
+
 package pickd
 
 // #include <stdlib.h>

@@ -1,3 +1,5 @@
+// The server behind a real Envoy, before engines: what callers see.
+
 package main
 
 import (

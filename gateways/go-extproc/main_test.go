@@ -1,3 +1,5 @@
+// The program as it is run: flags, health, TLS, metrics, stopping in order.
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Bodies and answers by libpickd-body. The only file of the server that calls it.
+
 package body
 
 // #cgo pkg-config: pickd-body

@@ -1,3 +1,5 @@
+// What comes out of libpickd-body here; its own rules are tested in tests/libbody.
+
 package body_test
 
 import (

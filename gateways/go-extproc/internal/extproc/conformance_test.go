@@ -1,3 +1,5 @@
+// The Endpoint Picker Protocol rule by rule; the test plays Envoy's part.
+
 package extproc_test
 
 import (

@@ -1,3 +1,5 @@
+// Reading headers of a message. Knows no stream.
+
 package extproc
 
 import (

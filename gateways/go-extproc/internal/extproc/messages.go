@@ -1,3 +1,5 @@
+// Making the proxy's messages: routes, header changes, immediate answers. Pure.
+
 package extproc
 
 import (

@@ -1,3 +1,5 @@
+// Names only: headers, metadata, plugins.
+
 package extproc
 
 // Names of the Endpoint Picker Protocol and of the headers that go with it. Older spellings are read too.

@@ -1,3 +1,5 @@
+// What the tests share: a server on a real daemon, and a proxy that speaks to it.
+
 package extproc_test
 
 import (

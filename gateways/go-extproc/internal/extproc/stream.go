@@ -1,3 +1,5 @@
+// One request through the server, message by message. How messages look stands in messages.go.
+
 package extproc
 
 import (

@@ -1,3 +1,5 @@
+// Certificates of the server. Knows nothing of what is served.
+
 package serving
 
 import (
