@@ -7,7 +7,6 @@ namespace pickd::body {
 namespace {
 
 constexpr std::string_view kDone = "[DONE]";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -123,16 +122,8 @@ int Answer::end_events() {
 
 int Answer::end_json() {
   if (buffer_.size() == 0 && (status_ == 204 || status_ >= 400)) return 0;
-  if (!buffer_.reserve(buffer_.size())) return -ENOMEM;
-  buffer_.pad();
-  std::string_view text = buffer_.text();
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Json root;
-  switch (parser_.parse(text.data(), text.size(), root)) {
-    case ParseResult::kMalformed: return -EBADMSG;
-    case ParseResult::kNoMemory: return -ENOMEM;
-    case ParseResult::kDone: break;
-  }
+  if (const int code = parser_.parse(buffer_, root); code != 0) return code;
   is_whole_ = true;
   take(root, true);
   return 0;

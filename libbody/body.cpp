@@ -8,7 +8,6 @@ namespace pickd::body {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kSessionHeaders[] = {"x-session-id", "x-claude-code-session-id",
                                                 "x-session-affinity"};
 constexpr std::string_view kFairnessHeaders[] = {"x-llm-d-inference-fairness-id",
@@ -131,16 +130,8 @@ int Body::read() {
   if (too_long_) return -E2BIG;
   if (bytes_ == 0) return -ENODATA;
   if (encoded_) return -EOPNOTSUPP;
-  if (!buffer_.reserve(buffer_.size())) return -ENOMEM;
-  buffer_.pad();
-  std::string_view text = buffer_.text();
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Json root;
-  switch (parser_.parse(text.data(), text.size(), root)) {
-    case ParseResult::kMalformed: return -EBADMSG;
-    case ParseResult::kNoMemory: return -ENOMEM;
-    case ParseResult::kDone: break;
-  }
+  if (const int code = parser_.parse(buffer_, root); code != 0) return code;
   if (!is_object(root)) return -EBADMSG;
   fields_.read(object_of(root));
   read_facts(fields_);

@@ -1,5 +1,7 @@
 #include "libbody/json.hpp"
 
+#include <errno.h>
+
 #include "libbody/limits.hpp"
 
 namespace pickd::body {
@@ -17,6 +19,19 @@ ParseResult JsonParser::parse(const char* text, std::size_t size, Json& root) {
   const simdjson::error_code code = parser_.parse(text, size, false).get(root);
   if (code == simdjson::SUCCESS) return ParseResult::kDone;
   return code == simdjson::MEMALLOC ? ParseResult::kNoMemory : ParseResult::kMalformed;
+}
+
+int JsonParser::parse(JsonBuffer& document, Json& root) {
+  if (!document.reserve(document.size())) return -ENOMEM;
+  document.pad();
+  std::string_view text = document.text();
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  switch (parse(text.data(), text.size(), root)) {
+    case ParseResult::kMalformed: return -EBADMSG;
+    case ParseResult::kNoMemory: return -ENOMEM;
+    case ParseResult::kDone: break;
+  }
+  return 0;
 }
 
 void JsonParser::shrink(std::size_t keep_bytes) {

@@ -62,20 +62,9 @@ inline std::uint32_t count_in(const Json& json, std::string_view name) {
   return find(json, name, found) ? count_of(found) : UINT32_MAX;
 }
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 enum class ParseResult { kDone, kMalformed, kNoMemory };
-
-// simdjson's parser with its memory in steps of doubling size, so that bodies of about one size do
-// not make it allocate again and again.
-class JsonParser {
- public:
-  // `text` has `size` bytes of JSON and simdjson::SIMDJSON_PADDING bytes that may be read behind
-  // them.
-  ParseResult parse(const char* text, std::size_t size, Json& root);
-  void shrink(std::size_t keep_bytes);
-
- private:
-  simdjson::dom::parser parser_;
-};
 
 // Bytes with the padding that the parser reads over.
 class JsonBuffer {
@@ -95,6 +84,21 @@ class JsonBuffer {
 
  private:
   List<char> bytes_;
+};
+
+// simdjson's parser with its memory in steps of doubling size, so that bodies of about one size do
+// not make it allocate again and again.
+class JsonParser {
+ public:
+  // `text` has `size` bytes of JSON and simdjson::SIMDJSON_PADDING bytes that may be read behind
+  // them.
+  ParseResult parse(const char* text, std::size_t size, Json& root);
+  // A whole document, padded here and without its byte order mark: 0, -EBADMSG or -ENOMEM.
+  int parse(JsonBuffer& document, Json& root);
+  void shrink(std::size_t keep_bytes);
+
+ private:
+  simdjson::dom::parser parser_;
 };
 
 }  // namespace pickd::body

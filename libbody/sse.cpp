@@ -6,7 +6,6 @@ namespace {
 
 // A byte order mark, the name of a field, a colon and a blank.
 constexpr std::size_t kNameBytesMax = 16;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
