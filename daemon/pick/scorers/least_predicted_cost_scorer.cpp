@@ -17,10 +17,13 @@ class LeastPredictedCostScorer final : public Scorer {
     const float lowest = lowest_of(cost);
     if (!std::isfinite(lowest)) return true;  // nothing is predicted: no opinion
     // A cost of nothing at all would make every other score 0. Costs so close are one cost: what an
-    // idle fleet differs in is what is left of traffic long ago, and all would go where least is.
+    // idle fleet differs in is what is left of traffic long ago, and all would go where least is. At
+    // most a millisecond: half a percent of a long prompt is a prefix worth going for.
     constexpr float kCostMin = 1e-6F;
-    constexpr float kSameCost = 1.005F;
-    const float best = std::max(lowest, kCostMin) * kSameCost;
+    constexpr float kSameShare = .005F;
+    constexpr float kSameSecondsMax = .001F;
+    const float least = std::max(lowest, kCostMin);
+    const float best = least + std::min(least * kSameShare, kSameSecondsMax);
     for (std::size_t at = 0; at < scores.size(); ++at) {
       const float score = std::min(1.0F, best / std::max(kCostMin, cost[at]));
       scores[at] = cost[at] >= 0 ? score : kNoScore;
@@ -51,7 +54,8 @@ PluginInfo describe_least_predicted_cost_scorer() {
           columns_of(Column::kCost, Column::kUncachedTokens),
           "Prefers the endpoint where the request costs the fewest seconds, learned rates and load "
           "taken together.",
-          "lowest cost / cost, 1 within 0.5 %; cost = wait + prefill + price of fleet work + own "
+          "lowest cost / cost, 1 within 0.5 % and 1 ms; cost = wait + prefill + price of fleet "
+          "work + own "
           "decode + slow-down "
           "of others",
           {},
