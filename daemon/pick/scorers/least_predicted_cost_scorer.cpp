@@ -17,8 +17,8 @@ class LeastPredictedCostScorer final : public Scorer {
     const float lowest = lowest_of(cost);
     if (!std::isfinite(lowest)) return true;  // nothing is predicted: no opinion
     // A cost of nothing at all would make every other score 0. Costs so close are one cost: what an
-    // idle fleet differs in is what is left of traffic long ago, and all would go where least is. At
-    // most a millisecond: half a percent of a long prompt is a prefix worth going for.
+    // idle fleet differs in is what is left of traffic long ago, and all would go where least is.
+    // At most a millisecond: half a percent of a long prompt is a prefix worth going for.
     constexpr float kCostMin = 1e-6F;
     constexpr float kSameShare = .005F;
     constexpr float kSameSecondsMax = .001F;
