@@ -9,13 +9,16 @@ constexpr std::uint64_t kTicksPerSecond = 20;
 // Field case 46: affinity lasted five minutes whatever one set, while caches live an hour.
 TEST(SystemTtl, IsHowLongAPrefixIsRemembered) {
   for (const auto& [ttl, remembered] : {std::pair{"5min", false}, std::pair{"1h", true}}) {
-    Daemon daemon({.state = {std::string("ttl: ") + ttl}, .arguments = {"--virtual-clock"}});
+    // By prefix first, and nothing in flight: who remembers is who is picked.
+    Daemon daemon({.state = {std::string("ttl: ") + ttl},
+                   .arguments = {"--virtual-clock", "--profile", "prefix-load"}});
     tools::ControlClient control(daemon.socket(), "clock");
     control.set_clock(100'000, false);
     const Client client(daemon);
     const Request request(prompt_of(4096));
     const Result first;
     ASSERT_EQ(pick(client, request, first), 0);
+    ASSERT_EQ(client.report(first.ticket(), PICKD_REPORT_DONE), 0);
     control.set_clock(100'000 + 240 * kTicksPerSecond, true);
     const Result soon;
     Request dry(prompt_of(4096));
