@@ -226,7 +226,8 @@ int Channel::sleep(const Deadline& deadline) {
 
 // -EAGAIN: not while spinning.
 int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-                      CompletionRecord& record, std::uint64_t start_ns) {
+                      CompletionRecord& record) {
+  const std::uint64_t start_ns = monotonic_ns();
   std::uint64_t looked_ns = start_ns;
   std::uint64_t asked_ns = start_ns;
   for (;;) {
@@ -256,14 +257,14 @@ int Channel::spin_for(std::uint64_t sequence, const Deadline& deadline, const Wa
 }
 
 int Channel::wait_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-                      CompletionRecord& record, std::uint64_t now_ns) {
+                      CompletionRecord& record) {
   int code = find(sequence, record);
   if (code != -EAGAIN) return code;
 
   const std::uint64_t cap_ns = std::uint64_t{policy.spin_us} * 1000;
   if (spin_.cap_ns() != cap_ns) spin_ = abi::SpinBudget(cap_ns);
   if (policy.busy_poll || spin_.ns() != 0) {
-    code = spin_for(sequence, deadline, policy, record, now_ns != 0 ? now_ns : monotonic_ns());
+    code = spin_for(sequence, deadline, policy, record);
     if (code != -EAGAIN) return code;
   }
 

@@ -54,10 +54,9 @@ class Channel {
   void wake_daemon();
 
   // Waits for the completion of `sequence`; older ones, whose callers gave up, are dropped. 0:
-  // `record` holds it until completions().take(). Else -ETIMEDOUT, -ENOTCONN, -EPROTO. `now_ns`:
-  // what the clock said just now, where the caller has looked; 0: it has not.
+  // `record` holds it until completions().take(). Else -ETIMEDOUT, -ENOTCONN, -EPROTO.
   int wait_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-               CompletionRecord& record, std::uint64_t now_ns = 0);
+               CompletionRecord& record);
   // Waits for room for a record: reserve() with waiting. The daemon does not wake for room, so this
   // looks again every millisecond; it happens only when a daemon has stood still over a ring full
   // of submissions.
@@ -92,7 +91,7 @@ class Channel {
   int map(Fd segment, LastError& error);
   int find(std::uint64_t sequence, CompletionRecord& record);
   int spin_for(std::uint64_t sequence, const Deadline& deadline, const WaitPolicy& policy,
-               CompletionRecord& record, std::uint64_t start_ns);
+               CompletionRecord& record);
   int sleep(const Deadline& deadline);
   int hang_up();
 

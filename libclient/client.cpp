@@ -67,6 +67,15 @@ int draw_client_id(std::uint64_t* id) {
   return 0;
 }
 
+// A session is followed by another only after its connection was found dead: a channel of one that
+// lives is the live session's. Who waits for an answer notices a hang-up then; who does not has to
+// look for it.
+bool serves(Channel& channel, pickd_client::WhenBusy when_busy) {
+  Session& its = channel.session();
+  if (when_busy == pickd_client::WhenBusy::kPick && its.stands_still()) return false;
+  return when_busy == pickd_client::WhenBusy::kFail ? !its.gone() : !its.connection().dead();
+}
+
 }  // namespace
 
 extern "C" {
@@ -82,11 +91,13 @@ int pickd_open(const pickd_options* options, pickd_client** client) {
   }
   pickd::client::Owned<pickd_client> opened(make_object<pickd_client>());
   if (opened == nullptr) return -ENOMEM;
+  opened->ticks.begin();
   int code = apply_options(copy, *opened);
   if (code == 0) code = opened->fork.arm();
   if (code == 0) code = draw_client_id(&opened->id);
   if (code == 0) code = opened->connect(opened->connect_deadline());
   if (code != 0) return code;
+  opened->ticks.calibrate();
   *client = opened.release();
   return 0;
 }
@@ -117,6 +128,7 @@ size_t pickd_last_error(pickd_client* client, char* buffer, size_t size) {
 }  // extern "C"
 
 pickd_client::~pickd_client() {
+  destroy_object(ready.take());
   while (free_channels != nullptr) {
     Channel* channel = free_channels;
     free_channels = channel->next_free;
@@ -135,6 +147,11 @@ void pickd_client::abandon() {
   // No lock: another thread of the parent may have held it when the process was forked.
   for (Channel* channel = free_channels; channel != nullptr; channel = channel->next_free)
     channel->abandon();
+  if (Channel* channel = ready.take(); channel != nullptr) {
+    channel->next_free = free_channels;
+    free_channels = channel;
+    channel->abandon();
+  }
   if (session != nullptr) session->abandon();
   if (greeting != nullptr) greeting->abandon();
 }
@@ -182,9 +199,7 @@ int pickd_client::adopt(Session* opened) {
     version->next = versions;
     versions = version;
   }
-  while (free_channels != nullptr) {
-    Channel* channel = free_channels;
-    free_channels = channel->next_free;
+  while (Channel* channel = pop_free()) {
     destroy_object(channel);
     --channel_count;
   }
@@ -268,7 +283,10 @@ int pickd_client::acquire_session_now(Session** out) {
 void pickd_client::give_up(std::uint64_t sequence) {
   const Lock lock(mutex);
   // What finds no place here is freed by its lease.
-  if (given_up_count < kGivenUpMax) given_up[given_up_count++] = sequence;
+  const std::uint32_t count = given_up_count.load(std::memory_order_relaxed);
+  if (count == kGivenUpMax) return;
+  given_up[count] = sequence;
+  given_up_count.store(count + 1, std::memory_order_relaxed);
 }
 
 void pickd_client::cancel_given_up(Channel& channel) {
@@ -278,7 +296,9 @@ void pickd_client::cancel_given_up(Channel& channel) {
 
 // Under the mutex.
 void pickd_client::write_given_up(Channel& channel) {
-  while (given_up_count != 0 && channel.cancel(given_up[given_up_count - 1])) --given_up_count;
+  std::uint32_t count = given_up_count.load(std::memory_order_relaxed);
+  while (count != 0 && channel.cancel(given_up[count - 1])) --count;
+  given_up_count.store(count, std::memory_order_relaxed);
 }
 
 int pickd_client::acquire_session(const Deadline& deadline, Session** out) {
@@ -304,13 +324,23 @@ RingSizes pickd_client::ring_sizes() const {
   return {default_fits ? 0 : static_cast<std::uint32_t>(bytes), 0};
 }
 
+// Of the free channels of whatever session. Under the mutex.
 Channel* pickd_client::pop_free() {
   Channel* channel = free_channels;
-  if (channel != nullptr) free_channels = channel->next_free;
+  if (channel == nullptr) return ready.take();
+  free_channels = channel->next_free;
   return channel;
 }
 
 int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when_busy) {
+  if (Channel* channel = ready.take(); channel != nullptr) {
+    if (serves(*channel, when_busy)) {
+      if (given_up_count.load(std::memory_order_relaxed) != 0) cancel_given_up(*channel);
+      *out = channel;
+      return 0;
+    }
+    give_back(channel);
+  }
   Lock lock(mutex);
   const int code = find_channel(lock, deadline, out, when_busy);
   if (code == -ENOTCONN) changed.wake_one();
@@ -337,7 +367,12 @@ int pickd_client::find_channel(Lock& lock, const Deadline& deadline, Channel** o
       continue;
     }
     if (Channel* channel = pop_free(); channel != nullptr) {
-      if (given_up_count != 0) write_given_up(*channel);
+      if (&channel->session() != session) {  // laid down while another thread connected again
+        destroy_object(channel);
+        --channel_count;
+        continue;
+      }
+      write_given_up(*channel);
       *out = channel;
       return 0;
     }
@@ -353,7 +388,10 @@ int pickd_client::find_channel(Lock& lock, const Deadline& deadline, Channel** o
       return error.set(-EAGAIN, "all %u channels are in use; channels_max allows more",
                        channel_count);
     }
-    if (!changed.wait(lock, deadline)) {
+    ready.announce_sleeper();
+    const bool in_time = ready.filled() || changed.wait(lock, deadline);
+    ready.dismiss_sleeper();
+    if (!in_time) {
       return error.set(-ETIMEDOUT,
                        "all %u channels were in use until the deadline; channels_max allows more",
                        channel_count);
@@ -388,6 +426,15 @@ int pickd_client::open_channel(Lock& lock, const Deadline& deadline, Channel** o
 }
 
 void pickd_client::release(Channel* channel) {
+  const bool alive = !channel->broken() && !channel->session().connection().dead();
+  if (!alive || !ready.put(channel)) return give_back(channel);
+  if (!ready.awaited()) return;
+  const Lock lock(mutex);
+  changed.wake_one();
+}
+
+// To the list, or to the daemon.
+void pickd_client::give_back(Channel* channel) {
   Lock lock(mutex);
   const bool usable =
       !channel->broken() && &channel->session() == session && !session->connection().dead();

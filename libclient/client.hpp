@@ -10,7 +10,9 @@
 #include "libclient/fork.hpp"
 #include "libclient/last_error.hpp"
 #include "libclient/mutex.hpp"
+#include "libclient/ready_channel.hpp"
 #include "libclient/session.hpp"
+#include "libclient/tick_clock.hpp"
 #include "pickd/pickd.h"
 
 namespace pickd::client {
@@ -34,11 +36,13 @@ struct pickd_client {
   std::uint32_t channels_max = 0;
   std::uint32_t connect_timeout_ms = 0;
   pickd::client::WaitPolicy wait_policy{};
+  pickd::client::TickClock ticks;  // for hashing times
 
   // ---- any thread ----
   pickd::client::LastError error;
   std::atomic<std::uint64_t> next_sequence{1};  // relaxed: only uniqueness counts
   std::atomic<std::uint64_t> last_seen{0};  // newest completion seen; relaxed: read at a reconnect
+  pickd::client::ReadyChannel ready;        // one of the pool's free channels, or none
 
   // ---- the pool, under `mutex` ----
   pickd::client::Mutex mutex;
@@ -46,8 +50,8 @@ struct pickd_client {
   // the next: what made it leave is true for the others too, and nobody else may tell them.
   pickd::client::Condition changed;
   pickd::client::Session* session = nullptr;
-  pickd::client::Channel* free_channels = nullptr;
-  std::uint32_t channel_count = 0;  // free, in use and being opened
+  pickd::client::Channel* free_channels = nullptr;  // but for the one in `ready`
+  std::uint32_t channel_count = 0;                  // free, in use and being opened
   bool reconnecting = false;
   pickd::client::Session* greeting = nullptr;  // said hello; its answer is not waited for
   std::uint64_t next_attempt_ns = 0;           // to connect again, on behalf of picks
@@ -55,7 +59,7 @@ struct pickd_client {
   // reservations for them that nobody will report on. Cancelled over the next channel.
   static constexpr std::uint32_t kGivenUpMax = 1024;
   std::uint64_t given_up[kGivenUpMax];
-  std::uint32_t given_up_count = 0;
+  std::atomic<std::uint32_t> given_up_count{0};  // relaxed: without the mutex a hint
   // Versions of the daemons seen, kept until close: pickd_daemon_info() hands them out.
   struct Version {
     char text[32];
@@ -99,6 +103,7 @@ struct pickd_client {
   void abandon();
 
  private:
+  void give_back(pickd::client::Channel* channel);
   int find_channel(pickd::client::Lock& lock, const pickd::client::Deadline& deadline,
                    pickd::client::Channel** channel, WhenBusy when_busy);
   int open_channel(pickd::client::Lock& lock, const pickd::client::Deadline& deadline,

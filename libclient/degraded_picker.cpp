@@ -96,7 +96,7 @@ int DegradedPicker::pick(const StateView& state, std::uint32_t keys_max, const P
   if (request.shape(state, keys_max, shape, unheard) != 0) shape = {nullptr, 0, false, 0, 0};
   const Lock lock(mutex_);
   if (!ready_memory(shape.key_count)) return -ENOMEM;
-  const std::uint64_t hash_ns = request.hash(shape, state, memory_->keys).ns();
+  const std::uint64_t hash_ns = request.hash(shape, state, TickClock(), memory_->keys);
   const pickd_request& raw = request.raw();
   const Question question{memory_->keys,
                           shape.key_count,
@@ -108,7 +108,7 @@ int DegradedPicker::pick(const StateView& state, std::uint32_t keys_max, const P
                           (raw.flags & PICKD_REQUEST_SUBSET) != 0,
                           raw.model,
                           raw.subset,
-                          raw.subset_count};
+                          request.subset_count()};
   const int code = answer(state, question, ticket, result);
   if (code == 0) result.hash_ns = hash_ns;
   return code;

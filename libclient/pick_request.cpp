@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include <new>
+
 #include "abi/limits.hpp"
-#include "libclient/deadline.hpp"
 #include "libclient/sized_struct.hpp"
 
 namespace pickd::client {
@@ -58,87 +59,88 @@ std::byte* put_bytes(std::byte* to, const pickd_slice& slice) {
 // ---- Checking -----------------------------------------------------------------------------------
 
 int PickRequest::read(const pickd_request* request, LastError& error) {
-  if (const int code = read_sized(request, sizeof(pickd_request), &request_); code != 0) {
+  if (const int code = view_sized(request, sizeof(pickd_request), &copy_, &request_); code != 0) {
     return error.set(code, code == -EINVAL
                                ? "struct_size of the request is too small: use PICKD_REQUEST_INIT"
                                : "the request sets an option that this library does not know");
   }
-  if ((request_.flags & ~kFlagsKnown) != 0) {
-    return error.set(-EINVAL, "request flags 0x%x: this library knows 0x%x", request_.flags,
+  if ((request_->flags & ~kFlagsKnown) != 0) {
+    return error.set(-EINVAL, "request flags 0x%x: this library knows 0x%x", request_->flags,
                      kFlagsKnown);
   }
-  if (request_.endpoints_max > abi::kResultEndpointsMax) {
-    return error.set(-EINVAL, "endpoints_max %u: at most %zu", request_.endpoints_max,
+  if (request_->endpoints_max > abi::kResultEndpointsMax) {
+    return error.set(-EINVAL, "endpoints_max %u: at most %zu", request_->endpoints_max,
                      abi::kResultEndpointsMax);
   }
-  endpoints_max_ = request_.endpoints_max == 0 ? abi::kResultEndpointsMax : request_.endpoints_max;
-  if (request_.priority < INT16_MIN || request_.priority > INT16_MAX) {
-    return error.set(-EINVAL, "priority %d: -32768 to 32767", request_.priority);
+  endpoints_max_ =
+      request_->endpoints_max == 0 ? abi::kResultEndpointsMax : request_->endpoints_max;
+  if (request_->priority < INT16_MIN || request_->priority > INT16_MAX) {
+    return error.set(-EINVAL, "priority %d: -32768 to 32767", request_->priority);
   }
-  if (request_.queue_timeout_us < 0) return error.set(-EINVAL, "queue_timeout_us is negative");
+  if (request_->queue_timeout_us < 0) return error.set(-EINVAL, "queue_timeout_us is negative");
   if (const int code = read_prompt(error); code != 0) return code;
   if (const int code = read_extras(error); code != 0) return code;
   return read_fields(error);
 }
 
 int PickRequest::read_prompt(LastError& error) {
-  if (request_.text_count != 0 && request_.token_count != 0) {
+  if (request_->text_count != 0 && request_->token_count != 0) {
     return error.set(-EINVAL, "the request has both text and token ids: give one of them");
   }
-  if ((request_.text_count != 0 && request_.text == nullptr) ||
-      (request_.token_count != 0 && request_.token_ids == nullptr) || !is_slice(request_.salt)) {
+  if ((request_->text_count != 0 && request_->text == nullptr) ||
+      (request_->token_count != 0 && request_->token_ids == nullptr) || !is_slice(request_->salt)) {
     return error.set(-EINVAL, "text, token_ids or salt is NULL and its count is not 0");
   }
   std::uint64_t tokens;
-  if (request_.token_count != 0) {
-    if (request_.token_count > SIZE_MAX / sizeof(std::uint32_t))
+  if (request_->token_count != 0) {
+    if (request_->token_count > SIZE_MAX / sizeof(std::uint32_t))
       return error.set(-E2BIG, "token_count is too large");
-    token_segment_ = {request_.token_ids, request_.token_count * sizeof(std::uint32_t)};
+    token_segment_ = {request_->token_ids, request_->token_count * sizeof(std::uint32_t)};
     prompt_.kind = abi::KeyKind::kTokens;
     prompt_.segments = &token_segment_;
     prompt_.segment_count = 1;
     prompt_.bytes = token_segment_.size;
-    tokens = request_.token_count;
+    tokens = request_->token_count;
   } else {
     prompt_.kind = abi::KeyKind::kText;
-    prompt_.segments = request_.text;
-    prompt_.segment_count = request_.text_count;
+    prompt_.segments = request_->text;
+    prompt_.segment_count = request_->text_count;
     prompt_.bytes = 0;
-    for (std::size_t i = 0; i < request_.text_count; ++i) {
-      if (!is_slice(request_.text[i]))
+    for (std::size_t i = 0; i < request_->text_count; ++i) {
+      if (!is_slice(request_->text[i]))
         return error.set(-EINVAL, "text segment %zu is NULL and its size is not 0", i);
-      if (__builtin_add_overflow(prompt_.bytes, request_.text[i].size, &prompt_.bytes)) {
+      if (__builtin_add_overflow(prompt_.bytes, request_->text[i].size, &prompt_.bytes)) {
         return error.set(-E2BIG, "the sizes of the text segments do not fit 64 bits");
       }
     }
     tokens =
         prompt_.bytes / abi::kBytesPerToken + (prompt_.bytes % abi::kBytesPerToken != 0 ? 1 : 0);
   }
-  if (request_.prompt_tokens != 0) tokens = request_.prompt_tokens;
+  if (request_->prompt_tokens != 0) tokens = request_->prompt_tokens;
   prompt_tokens_ =
       tokens > kPromptTokensMax ? kPromptTokensMax : static_cast<std::uint32_t>(tokens);
   return 0;
 }
 
 int PickRequest::read_extras(LastError& error) {
-  if (request_.extra_count == 0) return 0;
-  if (request_.extra_count > abi::kPromptExtrasMax) {
-    return error.set(-E2BIG, "%zu extras: at most %zu", request_.extra_count,
+  if (request_->extra_count == 0) return 0;
+  if (request_->extra_count > abi::kPromptExtrasMax) {
+    return error.set(-E2BIG, "%zu extras: at most %zu", request_->extra_count,
                      abi::kPromptExtrasMax);
   }
   const std::size_t stride =
-      request_.extra_stride == 0 ? sizeof(pickd_extra) : request_.extra_stride;
-  if (request_.extras == nullptr || stride < sizeof(pickd_extra) ||
+      request_->extra_stride == 0 ? sizeof(pickd_extra) : request_->extra_stride;
+  if (request_->extras == nullptr || stride < sizeof(pickd_extra) ||
       stride % alignof(pickd_extra) != 0) {
     return error.set(-EINVAL,
                      "extras is NULL or extra_stride is smaller than a pickd_extra or unaligned");
   }
-  prompt_.extras = request_.extras;
-  prompt_.extra_count = request_.extra_count;
+  prompt_.extras = request_->extras;
+  prompt_.extra_count = request_->extra_count;
   prompt_.extra_stride = stride;
-  const std::uint64_t end = request_.token_count != 0 ? request_.token_count : prompt_.bytes;
+  const std::uint64_t end = request_->token_count != 0 ? request_->token_count : prompt_.bytes;
   std::uint64_t before = 0;
-  for (std::size_t i = 0; i < request_.extra_count; ++i) {
+  for (std::size_t i = 0; i < request_->extra_count; ++i) {
     const pickd_extra& extra = prompt_.extra(i);
     if (extra.offset < before || extra.offset > end) {
       return error.set(-EINVAL,
@@ -160,13 +162,13 @@ int PickRequest::read_extras(LastError& error) {
 
 const pickd_attribute& PickRequest::attribute(std::size_t index) const {
   return *reinterpret_cast<const pickd_attribute*>(
-      reinterpret_cast<const char*>(request_.attributes) + index * request_.attribute_stride);
+      reinterpret_cast<const char*>(request_->attributes) + index * attribute_stride_);
 }
 
 int PickRequest::read_fields(LastError& error) {
   std::size_t bytes = 0;
   for (const FieldSpec& spec : kFieldSpecs) {
-    const pickd_slice& slice = request_.*spec.slice;
+    const pickd_slice& slice = request_->*spec.slice;
     if (!is_slice(slice)) return error.set(-EINVAL, "%s is NULL and its size is not 0", spec.name);
     if (slice.size > spec.bytes_max) {
       return error.set(-E2BIG, "%s of %zu bytes: at most %zu", spec.name, slice.size,
@@ -175,34 +177,34 @@ int PickRequest::read_fields(LastError& error) {
     if (slice.size != 0) bytes += sizeof(abi::FieldHead) + slice.size;
   }
 
-  if ((request_.flags & PICKD_REQUEST_SUBSET) == 0) request_.subset_count = 0;
-  if (request_.subset_count > abi::kSubsetMax) {
-    return error.set(-E2BIG, "%zu subset entries: at most %zu", request_.subset_count,
-                     abi::kSubsetMax);
+  subset_count_ = (request_->flags & PICKD_REQUEST_SUBSET) == 0 ? 0 : request_->subset_count;
+  if (subset_count_ > abi::kSubsetMax) {
+    return error.set(-E2BIG, "%zu subset entries: at most %zu", subset_count_, abi::kSubsetMax);
   }
-  if (request_.subset_count != 0 && request_.subset == nullptr)
+  if (subset_count_ != 0 && request_->subset == nullptr)
     return error.set(-EINVAL, "subset is NULL");
-  for (std::size_t i = 0; i < request_.subset_count; ++i) {
-    if (!is_slice(request_.subset[i]))
+  for (std::size_t i = 0; i < subset_count_; ++i) {
+    if (!is_slice(request_->subset[i]))
       return error.set(-EINVAL, "subset entry %zu is NULL and its size is not 0", i);
-    if (request_.subset[i].size > kSubsetEntryBytesMax) {
+    if (request_->subset[i].size > kSubsetEntryBytesMax) {
       return error.set(-E2BIG, "subset entry %zu: names and addresses have at most %zu bytes", i,
                        kSubsetEntryBytesMax);
     }
-    bytes += sizeof(abi::FieldHead) + request_.subset[i].size;
+    bytes += sizeof(abi::FieldHead) + request_->subset[i].size;
   }
 
-  if (request_.attribute_count > abi::kAttributesMax) {
-    return error.set(-E2BIG, "%zu attributes: at most %zu", request_.attribute_count,
+  if (request_->attribute_count > abi::kAttributesMax) {
+    return error.set(-E2BIG, "%zu attributes: at most %zu", request_->attribute_count,
                      abi::kAttributesMax);
   }
-  if (request_.attribute_stride == 0) request_.attribute_stride = sizeof(pickd_attribute);
-  if (request_.attribute_count != 0 &&
-      (request_.attributes == nullptr || request_.attribute_stride < sizeof(pickd_attribute) ||
-       request_.attribute_stride % alignof(pickd_attribute) != 0)) {
+  attribute_stride_ =
+      request_->attribute_stride == 0 ? sizeof(pickd_attribute) : request_->attribute_stride;
+  if (request_->attribute_count != 0 &&
+      (request_->attributes == nullptr || attribute_stride_ < sizeof(pickd_attribute) ||
+       attribute_stride_ % alignof(pickd_attribute) != 0)) {
     return error.set(-EINVAL, "attributes is NULL or attribute_stride is too small or unaligned");
   }
-  for (std::size_t i = 0; i < request_.attribute_count; ++i) {
+  for (std::size_t i = 0; i < request_->attribute_count; ++i) {
     const pickd_attribute& pair = attribute(i);
     if (!is_slice(pair.key) || !is_slice(pair.value) || pair.key.size == 0) {
       return error.set(-EINVAL, "attribute %zu has no key, or is NULL and its size is not 0", i);
@@ -243,57 +245,59 @@ int PickRequest::shape(const StateView& state, std::uint32_t keys_max, PickShape
   return 0;
 }
 
-HashTime PickRequest::write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
-                            std::byte* to) const {
-  abi::PickRecord record{};
-  record.head.bytes = static_cast<std::uint32_t>(shape.bytes);
-  record.head.type = abi::RecordType::kPick;
-  record.head.flags = static_cast<std::uint8_t>(
-      ((request_.flags & PICKD_REQUEST_STREAM) != 0 ? abi::kPickStream : 0) |
+std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
+                                 const TickClock& clock, std::uint64_t sequence,
+                                 std::byte* to) const {
+  // Where it will be read, and never read here: a record put together elsewhere in small pieces and
+  // copied in large ones would wait for its own stores.
+  auto* record = new (to) abi::PickRecord{};
+  record->head.bytes = static_cast<std::uint32_t>(shape.bytes);
+  record->head.type = abi::RecordType::kPick;
+  record->head.flags = static_cast<std::uint8_t>(
+      ((request_->flags & PICKD_REQUEST_STREAM) != 0 ? abi::kPickStream : 0) |
       (shape.cut ? abi::kPickCut : 0) |
-      ((request_.flags & PICKD_REQUEST_SUBSET) != 0 ? abi::kPickSubset : 0) |
-      ((request_.flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0));
-  record.head.sequence = sequence;
-  record.key_count = shape.key_count;
-  record.field_bytes = field_bytes_;
-  record.prompt_tokens = prompt_tokens_;
-  record.expected_output_tokens = request_.expected_output_tokens;
-  record.slo_ttft_ms =
-      static_cast<float>(request_.slo_ttft_ms);  // what is no time is for the daemon to count
-  record.slo_itl_ms = static_cast<float>(request_.slo_itl_ms);
-  record.priority = static_cast<std::int16_t>(request_.priority);
-  record.key_algorithm = shape.algorithm == nullptr ? std::uint8_t{0} : shape.algorithm->id;
-  record.endpoints_max = static_cast<std::uint8_t>(endpoints_max_);
-  record.answer_bytes_max = shape.answer_bytes_max;
-  ::memcpy(to, &record, sizeof record);
+      ((request_->flags & PICKD_REQUEST_SUBSET) != 0 ? abi::kPickSubset : 0) |
+      ((request_->flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0));
+  record->head.sequence = sequence;
+  record->key_count = shape.key_count;
+  record->field_bytes = field_bytes_;
+  record->prompt_tokens = prompt_tokens_;
+  record->expected_output_tokens = request_->expected_output_tokens;
+  record->slo_ttft_ms =
+      static_cast<float>(request_->slo_ttft_ms);  // what is no time is for the daemon to count
+  record->slo_itl_ms = static_cast<float>(request_->slo_itl_ms);
+  record->priority = static_cast<std::int16_t>(request_->priority);
+  record->key_algorithm = shape.algorithm == nullptr ? std::uint8_t{0} : shape.algorithm->id;
+  record->endpoints_max = static_cast<std::uint8_t>(endpoints_max_);
+  record->answer_bytes_max = shape.answer_bytes_max;
 
-  auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof record);
+  auto* keys = reinterpret_cast<std::uint64_t*>(to + sizeof *record);
   write_fields(reinterpret_cast<std::byte*>(keys + shape.key_count));
-  return hash(shape, state, keys);  // last: the end of it is when the waiting begins
+  return hash(shape, state, clock, keys);
 }
 
-HashTime PickRequest::hash(const PickShape& shape, const StateView& state,
-                           std::uint64_t* keys) const {
-  if (shape.key_count == 0 || shape.algorithm == nullptr) return {0, 0};  // no keys without one
-  const std::uint64_t start_ns = monotonic_ns();
+std::uint64_t PickRequest::hash(const PickShape& shape, const StateView& state,
+                                const TickClock& clock, std::uint64_t* keys) const {
+  if (shape.key_count == 0 || shape.algorithm == nullptr) return 0;  // no keys without one
+  const std::uint64_t began = clock.now();
   const abi::KeyHasher hasher(state.hash_secret());
-  const pickd_slice& owner = request_.adapter.size != 0 ? request_.adapter : request_.model;
-  const std::uint64_t root =
-      hasher.root(*shape.algorithm, owner.data, owner.size, request_.salt.data, request_.salt.size);
+  const pickd_slice& owner = request_->adapter.size != 0 ? request_->adapter : request_->model;
+  const std::uint64_t root = hasher.root(*shape.algorithm, owner.data, owner.size,
+                                         request_->salt.data, request_->salt.size);
   hash_prompt(hasher, *shape.algorithm, root, prompt_, shape.key_count, keys);
-  return {start_ns, monotonic_ns()};
+  return clock.ns_between(began, clock.now());
 }
 
 std::byte* PickRequest::write_fields(std::byte* to) const {
   for (const FieldSpec& spec : kFieldSpecs) {
-    const pickd_slice& slice = request_.*spec.slice;
+    const pickd_slice& slice = request_->*spec.slice;
     if (slice.size != 0) to = put_bytes(put_head(to, spec.kind, slice.size), slice);
   }
-  for (std::size_t i = 0; i < request_.subset_count; ++i) {
-    const pickd_slice& entry = request_.subset[i];
+  for (std::size_t i = 0; i < subset_count_; ++i) {
+    const pickd_slice& entry = request_->subset[i];
     to = put_bytes(put_head(to, abi::FieldKind::kSubsetEndpoint, entry.size), entry);
   }
-  for (std::size_t i = 0; i < request_.attribute_count; ++i) {
+  for (std::size_t i = 0; i < request_->attribute_count; ++i) {
     const pickd_attribute& pair = attribute(i);
     to = put_head(to, abi::FieldKind::kAttribute, pair.key.size + 1 + pair.value.size);
     to = put_bytes(to, pair.key);

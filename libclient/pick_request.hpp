@@ -9,6 +9,7 @@
 #include "libclient/last_error.hpp"
 #include "libclient/prompt_keys.hpp"
 #include "libclient/state_view.hpp"
+#include "libclient/tick_clock.hpp"
 #include "pickd/pickd.h"
 
 namespace pickd::client {
@@ -20,13 +21,6 @@ struct PickShape {
   bool cut;
   std::uint64_t bytes;             // of the record
   std::uint32_t answer_bytes_max;  // 0: whatever the answer takes
-};
-
-// When a prompt was hashed, by CLOCK_MONOTONIC; both 0 when there was none to hash.
-struct HashTime {
-  std::uint64_t began_ns;
-  std::uint64_t ended_ns;
-  std::uint64_t ns() const { return ended_ns - began_ns; }
 };
 
 class PickRequest {
@@ -43,17 +37,19 @@ class PickRequest {
   int shape(const StateView& state, std::uint32_t keys_max, PickShape& shape,
             LastError& error) const;
 
-  // Writes the record, hashing the prompt into it.
-  HashTime write(const PickShape& shape, const StateView& state, std::uint64_t sequence,
-                 std::byte* to) const;
+  // Writes the record, hashing the prompt into it. Returns how many nanoseconds that took.
+  std::uint64_t write(const PickShape& shape, const StateView& state, const TickClock& clock,
+                      std::uint64_t sequence, std::byte* to) const;
 
-  // Hashes the prompt into `keys`, which holds shape.key_count.
-  HashTime hash(const PickShape& shape, const StateView& state, std::uint64_t* keys) const;
+  // Hashes the prompt into `keys`, which holds shape.key_count. Returns the nanoseconds.
+  std::uint64_t hash(const PickShape& shape, const StateView& state, const TickClock& clock,
+                     std::uint64_t* keys) const;
 
   std::uint32_t endpoints_max() const { return endpoints_max_; }
   std::uint32_t prompt_tokens() const { return prompt_tokens_; }
-  // As the caller gave it, checked; the subset is empty unless its flag is set.
-  const pickd_request& raw() const { return request_; }
+  // As the caller gave it, checked. Of its subset and attributes the counts and strides here hold.
+  const pickd_request& raw() const { return *request_; }
+  std::size_t subset_count() const { return subset_count_; }  // 0 unless its flag is set
 
  private:
   int read_prompt(LastError& error);
@@ -62,12 +58,15 @@ class PickRequest {
   std::byte* write_fields(std::byte* to) const;
   const pickd_attribute& attribute(std::size_t index) const;
 
-  pickd_request request_{};
+  const pickd_request* request_ = nullptr;  // the caller's, or `copy_`
+  pickd_request copy_;                      // set where it is used
   pickd_slice token_segment_{};
   Prompt prompt_;
   std::uint32_t prompt_tokens_ = 0;
   std::uint32_t endpoints_max_ = 0;
   std::uint32_t field_bytes_ = 0;
+  std::size_t subset_count_ = 0;
+  std::size_t attribute_stride_ = 0;
 };
 
 }  // namespace pickd::client

@@ -32,14 +32,13 @@ int pick_on(pickd_client& client, Channel& channel, const PickRequest& request,
   }
 
   const std::uint64_t sequence = client.draw_sequence();
-  const HashTime hashed = request.write(shape, state, sequence, to);
+  const std::uint64_t hash_ns = request.write(shape, state, client.ticks, sequence, to);
   channel.submissions().publish();
   stamps.published();
   channel.wake_daemon();
 
   CompletionRecord record;
-  const int code =
-      channel.wait_for(sequence, deadline, client.wait_policy, record, hashed.ended_ns);
+  const int code = channel.wait_for(sequence, deadline, client.wait_policy, record);
   if (code == -ETIMEDOUT) {
     channel.session().timed_out();
     if (!channel.cancel(sequence)) channel.mark_broken();
@@ -53,7 +52,7 @@ int pick_on(pickd_client& client, Channel& channel, const PickRequest& request,
   client.saw(sequence);
   const int status = copied == 0 ? result.read() : copied;
   result.ticket = {client.id, sequence};
-  result.hash_ns = hashed.ns();
+  result.hash_ns = hash_ns;
   return status;
 }
 

@@ -303,10 +303,10 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
   }
   if (PendingTable::reserve(pending, shape.bytes)) {
     // Not copied back out of the ring: what the daemon can write is not to be believed later.
-    pending->hash_ns = request.write(shape, state, sequence, pending->record).ns();
+    pending->hash_ns = request.write(shape, state, client->ticks, sequence, pending->record);
     ::memcpy(to, pending->record, shape.bytes);
   } else {
-    pending->hash_ns = request.write(shape, state, sequence, to).ns();
+    pending->hash_ns = request.write(shape, state, client->ticks, sequence, to);
   }
   publish(live() > 1);
   if (ticket != nullptr) *ticket = {client->id, sequence};

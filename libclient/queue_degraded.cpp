@@ -24,7 +24,8 @@ int pickd_queue::submit_degraded(const PickRequest& request, std::uint64_t user_
     const std::uint64_t sequence = client->draw_sequence();
     Pending* pending = pending_.add(sequence);
     if (PendingTable::reserve(pending, shape.bytes)) {
-      static_cast<void>(request.write(shape, session->state(), sequence, pending->record));
+      static_cast<void>(
+          request.write(shape, session->state(), client->ticks, sequence, pending->record));
       pending->user_data = user_data;
       pending->state = PendingState::kFailed;
       ++failed_;

@@ -12,14 +12,16 @@ namespace abi = pickd::abi;
 
 namespace {
 
-// In place, by words: these texts are short, and a call for each costs more than they.
+// In place, by words, the last of which may overlap the one before: these texts are short, and a
+// call for each costs more than they.
 void copy_text(char* to, const std::byte* from, std::size_t size) {
-  for (; size >= sizeof(std::uint64_t); size -= sizeof(std::uint64_t)) {
-    ::memcpy(to, from, sizeof(std::uint64_t));
-    to += sizeof(std::uint64_t);
-    from += sizeof(std::uint64_t);
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  if (size < kWord) {
+    for (std::size_t at = 0; at < size; ++at) to[at] = static_cast<char>(from[at]);
+    return;
   }
-  for (; size != 0; --size) *to++ = static_cast<char>(*from++);
+  for (std::size_t at = 0; at + kWord < size; at += kWord) ::memcpy(to + at, from + at, kWord);
+  ::memcpy(to + size - kWord, from + size - kWord, kWord);
 }
 
 bool fits(const abi::PickedEndpoint& picked) {

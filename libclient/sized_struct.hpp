@@ -28,6 +28,19 @@ int read_sized(const T* in, std::size_t first_version_bytes, T* out) {
   return 0;
 }
 
+// The same without the copy where the caller has all that this library knows: a copy of what was
+// just written in small pieces would wait for them. `copy` is for a caller of an older header.
+template <typename T>
+int view_sized(const T* in, std::size_t first_version_bytes, T* copy, const T** out) {
+  if (in->struct_size == sizeof(T)) {
+    *out = in;
+    return 0;
+  }
+  const int code = read_sized(in, first_version_bytes, copy);
+  *out = copy;
+  return code;
+}
+
 // The number in an enum that a caller of the C API filled: any int may stand there, and a C++ enum
 // may not hold any int.
 template <typename Enum>

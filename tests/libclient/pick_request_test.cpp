@@ -31,7 +31,7 @@ class PickRecords : public testing::Test {
     PickShape shape{};
     EXPECT_EQ(checked.shape(state_, keys_max, shape, error_), 0) << last_error(error_);
     std::vector<std::byte> bytes(shape.bytes + 64, std::byte{0xA5});
-    checked.write(shape, state_, 42, bytes.data());
+    checked.write(shape, state_, TickClock(), 42, bytes.data());
     for (std::size_t i = shape.bytes; i < bytes.size(); ++i) {
       EXPECT_EQ(bytes[i], std::byte{0xA5}) << "wrote behind the record's end";
     }

@@ -139,7 +139,7 @@ RequestRecord read_request(const std::string& path, const tools::ControlClient& 
   RequestRecord record;
   record.cut = shape.cut;
   record.bytes.resize(shape.bytes);
-  checked.write(shape, control.state(), 0, record.bytes.data());
+  checked.write(shape, control.state(), client::TickClock(), 0, record.bytes.data());
   return record;
 }
 
