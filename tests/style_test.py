@@ -18,6 +18,7 @@ COLUMNS_MAX = 100
 KINDS = {
     ".hpp": ("//", "/*"), ".cpp": ("//", "/*"), ".h": ("//", "/*"), ".c": ("//", "/*"), ".def": ("//", "/*"),
     ".py": ("#", '"""'), ".sh": ("#",), "dev": ("#",), "run": ("#",), "CMakeLists.txt": ("#",), ".fbs": ("//",),
+    ".rs": ("//",),
 }
 # The public header is the manual: one file on purpose, its columns set by hand.
 LONG_FILES = {"include/pickd/pickd.h"}

@@ -1,0 +1,78 @@
+//! The task that takes the answers of a queue when its descriptor tells of some. Knows no picks.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+
+use crate::error::{Code, Error};
+use crate::queue::{Queue, BATCH};
+
+/// How long the ring is given to empty itself where no answers are to come that tell of room.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// Starts the driver of a queue in the runtime of the caller.
+pub(crate) fn start(queue: &Arc<Queue>) -> Result<(), Error> {
+    let failed = |error: std::io::Error| {
+        Error::new("open", Code::from_errno(error.raw_os_error().unwrap_or(libc::EIO)))
+    };
+    // A descriptor of its own, which the runtime lets go of when it likes.
+    // SAFETY: the queue is open, so the descriptor is.
+    let events = unsafe { BorrowedFd::borrow_raw(queue.event_fd()?) };
+    let events = events.try_clone_to_owned().map_err(failed)?;
+    // Deprecated for types that lie about their descriptor; what replaces it is newer than the
+    // oldest tokio that this crate takes.
+    #[allow(deprecated)]
+    let events = AsyncFd::with_interest(events, Interest::READABLE).map_err(failed)?;
+    tokio::spawn(drive(queue.clone(), events));
+    Ok(())
+}
+
+/// Ends the queue with its driver: when the runtime ends first, nobody takes answers any more.
+struct EndWith(Arc<Queue>);
+
+impl Drop for EndWith {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
+    let ended = EndWith(queue);
+    let queue = &*ended.0;
+    let mut wakers = Vec::with_capacity(BATCH);
+    loop {
+        tokio::select! {
+            ready = events.readable() => {
+                let Ok(mut ready) = ready else { return };
+                take_all(queue, &mut wakers).await;
+                ready.clear_ready();
+            }
+            () = queue.stirred() => loop {
+                if queue.is_closed() {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+                take_all(queue, &mut wakers).await;
+                if !queue.retry() {
+                    break;
+                }
+            },
+        }
+    }
+}
+
+/// Takes answers until there are none, which arms the descriptor.
+async fn take_all(queue: &Queue, wakers: &mut Vec<Waker>) {
+    loop {
+        let taken = queue.take(wakers);
+        wakers.drain(..).for_each(Waker::wake);
+        if taken < BATCH {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
