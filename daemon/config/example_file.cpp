@@ -59,8 +59,8 @@ std::string setting_lines(const Setting& setting) {
 std::string item_lines(const std::string& heading, const std::vector<ItemKey>& keys) {
   std::string out = "\n# " + heading + "\n";
   for (const ItemKey& key : keys) {
-    out += wrapped(key.name + ": " + key.help + " " + key.range + "; default " + key.absent + ".",
-                   "#    #");
+    const std::string absent = key.absent.empty() ? "" : "; default " + key.absent;
+    out += wrapped(key.name + ": " + key.help + " " + key.range + absent + ".", "#    #");
   }
   return out;
 }
