@@ -10,7 +10,7 @@ use pickd_sys as sys;
 use crate::error::{check, Code, Error};
 use crate::options::Options;
 use crate::pick::Pick;
-use crate::pool::PooledResult;
+use crate::pool::Pooled;
 use crate::report::Report;
 use crate::request::{microseconds, Request};
 
@@ -162,11 +162,11 @@ impl Client {
     }
 
     fn pick_us(&self, request: &Request<'_>, timeout_us: i64) -> Result<Pick, Error> {
-        let result = PooledResult::get()?;
+        let mut result = Pooled::get()?;
         let raw = request.raw(0);
         // SAFETY: `raw` points into the request, the result is ours.
         let code =
-            unsafe { sys::pickd_pick(self.handle.as_ptr(), &raw, timeout_us, result.as_ptr()) };
+            unsafe { sys::pickd_pick(self.handle.as_ptr(), &raw, timeout_us, result.as_mut_ptr()) };
         self.handle.check("pick", code)?;
         Pick::take(result)
     }

@@ -1,8 +1,9 @@
 //! The task that takes the answers of a queue when its descriptor tells of some. Knows no picks.
 
+use std::future::poll_fn;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
@@ -13,6 +14,13 @@ use crate::queue::{Queue, BATCH};
 
 /// How long the ring is given to empty itself where no answers are to come that tell of room.
 const PAUSE: Duration = Duration::from_micros(100);
+
+/// A crowd waits and few answers come: the daemon is behind, and looking for each answer as it
+/// comes would take from both what they need. So the driver lets a number of them gather. This
+/// holds up the thread that runs it: so briefly, and with so many waiting, that all of them gain.
+const CROWD: u32 = 256;
+const FEW: usize = 16;
+const BREATH: Duration = Duration::from_micros(20);
 
 /// Starts the driver of a queue in the runtime of the caller.
 pub(crate) fn start(queue: &Arc<Queue>) -> Result<(), Error> {
@@ -65,14 +73,32 @@ async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
     }
 }
 
-/// Takes answers until there are none, which arms the descriptor.
+/// Takes answers until there are none, which arms the descriptor. In between the tasks that were
+/// woken run: what they submit may be answered by then, and to find that costs less than to sleep
+/// and be woken for it.
 async fn take_all(queue: &Queue, wakers: &mut Vec<Waker>) {
     loop {
-        let taken = queue.take(wakers);
-        wakers.drain(..).for_each(Waker::wake);
-        if taken < BATCH {
+        let (taken, outstanding) = queue.take(wakers);
+        if taken == 0 {
             return;
         }
-        tokio::task::yield_now().await;
+        if taken < FEW && outstanding >= CROWD {
+            std::thread::sleep(BREATH);
+        }
+        wakers.drain(..).for_each(Waker::wake);
+        behind_others().await;
     }
+}
+
+/// Goes to the end of the scheduler's queue. What tokio has for that also looks for I/O each time.
+async fn behind_others() {
+    let mut went = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut went, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -126,8 +126,11 @@ impl fmt::Display for Code {
 }
 
 /// A failure of libpickd.
+#[derive(Clone)]
+pub struct Error(Box<Failure>); // one pointer, so that it does not make every answer larger
+
 #[derive(Clone, Debug)]
-pub struct Error {
+struct Failure {
     op: &'static str,
     code: Code,
     detail: Option<Box<str>>,
@@ -135,43 +138,49 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(op: &'static str, code: Code) -> Error {
-        Error { op, code, detail: None }
+        Error(Box::new(Failure { op, code, detail: None }))
     }
 
     pub(crate) fn with_detail(mut self, detail: String) -> Error {
-        self.detail = (!detail.is_empty()).then(|| detail.into_boxed_str());
+        self.0.detail = (!detail.is_empty()).then(|| detail.into_boxed_str());
         self
     }
 
     /// What kind of failure it was.
     pub fn code(&self) -> Code {
-        self.code
+        self.0.code
     }
 
     /// What was being done: "pick", "open", "report", ...
     pub fn op(&self) -> &'static str {
-        self.op
+        self.0.op
     }
 
     /// The library's words on what was wrong, where it has any. Those of a client may be of another
     /// thread's failure that came between.
     pub fn detail(&self) -> Option<&str> {
-        self.detail.as_deref()
+        self.0.detail.as_deref()
     }
 
     /// What a gateway answers: see [`Code::http_status`].
     pub fn http_status(&self) -> u16 {
-        self.code.http_status()
+        self.0.code.http_status()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "pickd: {}: {}", self.op, self.code)?;
-        match &self.detail {
+        write!(to, "pickd: {}: {}", self.0.op, self.0.code)?;
+        match &self.0.detail {
             Some(detail) => write!(to, ": {detail}"),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(to)
     }
 }
 
@@ -179,7 +188,7 @@ impl std::error::Error for Error {}
 
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> std::io::Error {
-        std::io::Error::new(std::io::Error::from_raw_os_error(error.code.errno()).kind(), error)
+        std::io::Error::new(std::io::Error::from_raw_os_error(error.0.code.errno()).kind(), error)
     }
 }
 

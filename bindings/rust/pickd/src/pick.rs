@@ -3,13 +3,14 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use pickd_sys as sys;
 
-use crate::error::{check, Error};
-use crate::pool::PooledResult;
+use crate::error::{check, Code, Error};
+use crate::pool::Pooled;
 
 /// Names one picked request. It stays good across reconnects and daemon restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -151,20 +152,33 @@ pub struct Endpoint<'a> {
 /// It holds a reservation at the winner until the end of the request is reported on its ticket, or
 /// the reservation's lease is over; dropping it reports nothing.
 pub struct Pick {
+    filled: Pooled,
+}
+
+/// A result of the library with what was read out of it.
+pub(crate) struct Filled {
+    result: NonNull<sys::pickd_result>,
     ticket: Ticket,
     reason: Reason,
     flags: u32,
     address: Text,
     name: Text,
-    details: OnceLock<Box<Details>>, // before `result`, into which its texts point
-    result: PooledResult,
+    details: OnceLock<Box<Details>>,
 }
 
-// SAFETY: a result belongs to one thread at a time. All of a Pick's that may be shared between
-// threads was read when it was made, or is read by the one thread that initialises `details`; the
-// others wait for it. The strings that they hold do not move until the result is used again, after
-// the drop.
-unsafe impl Sync for Pick {}
+// SAFETY: a result belongs to one thread at a time, not to a certain one; this owns it.
+unsafe impl Send for Filled {}
+// SAFETY: a result belongs to one thread at a time. What a shared borrow reads of it was read when
+// it was filled, or is read by the one thread that initialises `details`; the others wait for it.
+// The strings do not move until the result is used again, which a borrow excludes.
+unsafe impl Sync for Filled {}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        // SAFETY: this owned it. The strings that point into it go too.
+        unsafe { sys::pickd_result_free(self.result.as_ptr()) }
+    }
+}
 
 /// What most callers do not ask for.
 struct Details {
@@ -230,124 +244,152 @@ impl Text {
     }
 }
 
-impl Pick {
-    /// Takes a result that was filled, whatever its status.
-    pub(crate) fn take(result: PooledResult) -> Result<Pick, Error> {
-        let raw = result.as_ptr();
-        // SAFETY: the result is ours alone; so are the strings of the winner, which it lists.
-        unsafe {
-            check("pick", sys::pickd_result_status(raw))?;
-            Ok(Pick {
-                ticket: sys::pickd_result_ticket(raw).into(),
-                reason: Reason::from_raw(sys::pickd_result_reason(raw)),
-                flags: sys::pickd_result_flags(raw),
-                address: Text::new(sys::pickd_result_address(raw, 0)),
-                name: Text::new(sys::pickd_result_name(raw, 0)),
-                details: OnceLock::new(),
-                result,
-            })
-        }
+impl Filled {
+    pub(crate) fn new() -> Result<Filled, Error> {
+        // SAFETY: no arguments.
+        let result = NonNull::new(unsafe { sys::pickd_result_new() })
+            .ok_or_else(|| Error::new("pick", Code::NoMemory))?;
+        Ok(Filled {
+            result,
+            ticket: Ticket::default(),
+            reason: Reason::None,
+            flags: 0,
+            address: Text::Kept(""),
+            name: Text::Kept(""),
+            details: OnceLock::new(),
+        })
+    }
+
+    /// For the library to fill; what was read before is forgotten.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut sys::pickd_result {
+        self.details.take();
+        self.result.as_ptr()
     }
 
     fn details(&self) -> &Details {
         self.details.get_or_init(|| {
             let raw = self.result.as_ptr();
             // SAFETY: nobody else reads the result: see the note on Sync.
-            unsafe {
-                let count = sys::pickd_result_endpoint_count(raw);
-                let prefill = sys::pickd_result_prefill_name(raw);
-                Box::new(Details {
-                    endpoints: (0..count)
-                        .map(|index| RawEndpoint {
-                            address: Text::new(sys::pickd_result_address(raw, index)),
-                            name: Text::new(sys::pickd_result_name(raw, index)),
-                            role: Role::from_raw(sys::pickd_result_role(raw, index)),
-                            match_tokens: sys::pickd_result_match_tokens(raw, index),
-                            score: sys::pickd_result_score(raw, index),
-                        })
-                        .collect(),
-                    prefill: (!prefill.is_null()).then(|| RawEndpoint {
-                        address: Text::new(sys::pickd_result_prefill_address(raw)),
-                        name: Text::new(prefill),
-                        role: Role::Prefill,
-                        match_tokens: sys::pickd_result_prefill_match_tokens(raw),
-                        score: 0.0,
-                    }),
-                    prompt_tokens: sys::pickd_result_prompt_tokens(raw),
-                    ttft_ms: sys::pickd_result_ttft_ms(raw),
-                    itl_ms: sys::pickd_result_itl_ms(raw),
-                    hash_ns: sys::pickd_result_hash_ns(raw),
-                })
-            }
+            unsafe { Box::new(Details::read(raw)) }
         })
+    }
+}
+
+impl Details {
+    /// `raw` is a result that was filled, which this thread alone reads.
+    unsafe fn read(raw: *const sys::pickd_result) -> Details {
+        // SAFETY: as the caller says; the strings are good until the result is used again.
+        unsafe {
+            let count = sys::pickd_result_endpoint_count(raw);
+            let prefill = sys::pickd_result_prefill_name(raw);
+            Details {
+                endpoints: (0..count)
+                    .map(|index| RawEndpoint {
+                        address: Text::new(sys::pickd_result_address(raw, index)),
+                        name: Text::new(sys::pickd_result_name(raw, index)),
+                        role: Role::from_raw(sys::pickd_result_role(raw, index)),
+                        match_tokens: sys::pickd_result_match_tokens(raw, index),
+                        score: sys::pickd_result_score(raw, index),
+                    })
+                    .collect(),
+                prefill: (!prefill.is_null()).then(|| RawEndpoint {
+                    address: Text::new(sys::pickd_result_prefill_address(raw)),
+                    name: Text::new(prefill),
+                    role: Role::Prefill,
+                    match_tokens: sys::pickd_result_prefill_match_tokens(raw),
+                    score: 0.0,
+                }),
+                prompt_tokens: sys::pickd_result_prompt_tokens(raw),
+                ttft_ms: sys::pickd_result_ttft_ms(raw),
+                itl_ms: sys::pickd_result_itl_ms(raw),
+                hash_ns: sys::pickd_result_hash_ns(raw),
+            }
+        }
+    }
+}
+
+impl Pick {
+    /// Takes a result that was filled, whatever its status.
+    pub(crate) fn take(mut filled: Pooled) -> Result<Pick, Error> {
+        let raw = filled.as_mut_ptr();
+        // SAFETY: the result is ours alone; so are the strings of the winner, which it lists.
+        unsafe {
+            check("pick", sys::pickd_result_status(raw))?;
+            filled.ticket = sys::pickd_result_ticket(raw).into();
+            filled.reason = Reason::from_raw(sys::pickd_result_reason(raw));
+            filled.flags = sys::pickd_result_flags(raw);
+            filled.address = Text::new(sys::pickd_result_address(raw, 0));
+            filled.name = Text::new(sys::pickd_result_name(raw, 0));
+        }
+        Ok(Pick { filled })
     }
 
     /// Names the request in reports.
     pub fn ticket(&self) -> Ticket {
-        self.ticket
+        self.filled.ticket
     }
 
     /// Address of the winner, as configured.
     pub fn address(&self) -> &str {
-        self.address.get()
+        self.filled.address.get()
     }
 
     /// Name of the winner.
     pub fn name(&self) -> &str {
-        self.name.get()
+        self.filled.name.get()
     }
 
     /// Why the winner won.
     pub fn reason(&self) -> Reason {
-        self.reason
+        self.filled.reason
     }
 
     /// Whether the library picked by itself: the daemon is away.
     pub fn is_degraded(&self) -> bool {
-        self.flags & sys::PICKD_RESULT_DEGRADED != 0
+        self.filled.flags & sys::PICKD_RESULT_DEGRADED != 0
     }
 
     /// Whether the prompt was longer than the key limit.
     pub fn is_cut(&self) -> bool {
-        self.flags & sys::PICKD_RESULT_CUT != 0
+        self.filled.flags & sys::PICKD_RESULT_CUT != 0
     }
 
     /// The winner, then fallbacks in order; at least one.
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = Endpoint<'_>> {
-        self.details().endpoints.iter().map(RawEndpoint::view)
+        self.filled.details().endpoints.iter().map(RawEndpoint::view)
     }
 
     /// Who computes the prompt first, of a request that is split.
     pub fn prefill(&self) -> Option<Endpoint<'_>> {
-        self.details().prefill.as_ref().map(RawEndpoint::view)
+        self.filled.details().prefill.as_ref().map(RawEndpoint::view)
     }
 
     /// Prompt tokens as used for the pick.
     pub fn prompt_tokens(&self) -> u32 {
-        self.details().prompt_tokens
+        self.filled.details().prompt_tokens
     }
 
     /// Predicted time to the first token, where one is known.
     pub fn ttft(&self) -> Option<Duration> {
-        predicted(self.details().ttft_ms)
+        predicted(self.filled.details().ttft_ms)
     }
 
     /// Predicted time between tokens, where one is known.
     pub fn itl(&self) -> Option<Duration> {
-        predicted(self.details().itl_ms)
+        predicted(self.filled.details().itl_ms)
     }
 
     /// What hashing the prompt took.
     pub fn hash_time(&self) -> Duration {
-        Duration::from_nanos(self.details().hash_ns)
+        Duration::from_nanos(self.filled.details().hash_ns)
     }
 }
 
 impl fmt::Debug for Pick {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Pick")
-            .field("ticket", &self.ticket)
-            .field("reason", &self.reason)
+            .field("ticket", &self.filled.ticket)
+            .field("reason", &self.filled.reason)
             .field("degraded", &self.is_degraded())
             .field("endpoints", &self.endpoints().collect::<Vec<_>>())
             .field("prefill", &self.prefill())

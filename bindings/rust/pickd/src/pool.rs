@@ -2,90 +2,81 @@
 //! them.
 
 use std::cell::RefCell;
-use std::ptr::NonNull;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-use pickd_sys as sys;
-
-use crate::error::{Code, Error};
+use crate::error::Error;
+use crate::pick::Filled;
 
 const KEPT_BY_A_THREAD: usize = 128;
 const KEPT_BY_ALL: usize = 2048;
 const MOVED_AT_ONCE: usize = 64;
 
-/// A result of the library that goes back to its pool.
-pub(crate) struct PooledResult(NonNull<sys::pickd_result>);
+/// A result that goes back to its pool. One pointer, which is all that moves with an answer.
+pub(crate) struct Pooled(ManuallyDrop<Box<Filled>>);
 
-// SAFETY: a result belongs to one thread at a time, not to a certain one; this owns it.
-unsafe impl Send for PooledResult {}
-
-/// Frees what a thread keeps when the thread ends.
-struct Kept(Vec<PooledResult>);
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.0.drain(..).for_each(PooledResult::free);
-    }
-}
+/// Boxes, because what moves with an answer is the box.
+#[allow(clippy::vec_box)]
+type Kept = Vec<Box<Filled>>;
 
 thread_local! {
-    static OWN: RefCell<Kept> = const { RefCell::new(Kept(Vec::new())) };
+    static OWN: RefCell<Kept> = const { RefCell::new(Vec::new()) };
 }
 
 /// One thread takes answers and another drops them: what the one has too much the other lacks.
-static SHARED: Mutex<Vec<PooledResult>> = Mutex::new(Vec::new());
+static SHARED: Mutex<Kept> = Mutex::new(Vec::new());
 
-impl PooledResult {
-    pub(crate) fn get() -> Result<PooledResult, Error> {
+impl Pooled {
+    pub(crate) fn get() -> Result<Pooled, Error> {
         let kept = OWN.try_with(|own| {
             let mut own = own.try_borrow_mut().ok()?;
-            if own.0.is_empty() {
+            if own.is_empty() {
                 let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
                 let from = shared.len().saturating_sub(MOVED_AT_ONCE);
-                own.0.extend(shared.drain(from..));
+                own.extend(shared.drain(from..));
             }
-            own.0.pop()
+            own.pop()
         });
-        if let Ok(Some(kept)) = kept {
-            return Ok(kept);
-        }
-        // SAFETY: no arguments.
-        let made = NonNull::new(unsafe { sys::pickd_result_new() });
-        made.map(PooledResult).ok_or_else(|| Error::new("pick", Code::NoMemory))
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut sys::pickd_result {
-        self.0.as_ptr()
-    }
-
-    fn free(self) {
-        // SAFETY: this owned it, and forgets it.
-        unsafe { sys::pickd_result_free(self.0.as_ptr()) };
-        std::mem::forget(self);
+        let filled = match kept {
+            Ok(Some(kept)) => kept,
+            _ => Box::new(Filled::new()?),
+        };
+        Ok(Pooled(ManuallyDrop::new(filled)))
     }
 }
 
-impl Drop for PooledResult {
+impl Deref for Pooled {
+    type Target = Filled;
+
+    fn deref(&self) -> &Filled {
+        &self.0
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut Filled {
+        &mut self.0
+    }
+}
+
+impl Drop for Pooled {
     fn drop(&mut self) {
-        let again = PooledResult(self.0);
-        let mut again = Some(again);
+        // SAFETY: it is not used after this.
+        let mut again = Some(unsafe { ManuallyDrop::take(&mut self.0) });
+        // A thread that is ending keeps nothing any more: then it is freed.
         let _ = OWN.try_with(|own| {
             let Ok(mut own) = own.try_borrow_mut() else { return };
-            if own.0.len() >= KEPT_BY_A_THREAD {
-                let from = own.0.len() - MOVED_AT_ONCE;
+            if own.len() >= KEPT_BY_A_THREAD {
+                let surplus = own.len() - MOVED_AT_ONCE;
                 let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
                 if shared.len() < KEPT_BY_ALL {
-                    shared.extend(own.0.drain(from..));
+                    shared.extend(own.drain(surplus..));
                 } else {
-                    drop(shared);
-                    own.0.drain(from..).for_each(PooledResult::free);
+                    own.truncate(surplus);
                 }
             }
-            own.0.extend(again.take());
+            own.extend(again.take());
         });
-        // The thread is ending, and keeps nothing any more.
-        if let Some(again) = again {
-            again.free();
-        }
     }
 }

@@ -16,7 +16,7 @@ use pickd_sys as sys;
 use crate::client::Handle;
 use crate::error::{Code, Error};
 use crate::pick::Pick;
-use crate::pool::PooledResult;
+use crate::pool::Pooled;
 use crate::report::Report;
 use crate::request::Request;
 use crate::spin::Spin;
@@ -38,7 +38,7 @@ pub(crate) struct Queue {
 
 pub(crate) struct State {
     raw: Option<NonNull<sys::pickd_queue>>, // None: closed
-    spare: Option<PooledResult>,            // what the next answer is put into
+    spare: Option<Pooled>,                  // what the next answer is put into
     slots: Vec<Slot>,                       // by the number that the library hands back
     free: Vec<u32>,
     outstanding: u32,
@@ -207,9 +207,10 @@ impl Queue {
         self.after_room(state);
     }
 
-    /// Takes answers, at most a batch; puts those who wait for them into `wakers`. When it returns
-    /// fewer than a batch the descriptor will signal the next.
-    pub(crate) fn take(&self, wakers: &mut Vec<Waker>) -> usize {
+    /// Takes answers, at most a batch; puts those who wait for them into `wakers`. Returns how many
+    /// there were, and how many picks are outstanding. When it took fewer than a batch the
+    /// descriptor will signal the next.
+    pub(crate) fn take(&self, wakers: &mut Vec<Waker>) -> (usize, u32) {
         let mut state = self.lock();
         let mut taken = 0;
         while taken < BATCH {
@@ -220,7 +221,7 @@ impl Queue {
         if taken > 0 {
             self.after_room(&mut state);
         }
-        taken
+        (taken, state.outstanding)
     }
 
     // ---- Reports --------------------------------------------------------------------------------
@@ -329,13 +330,13 @@ impl State {
     /// Takes one answer out of the library and into its slot.
     fn poll(&mut self) -> Option<(u32, Option<Waker>)> {
         let queue = self.raw?;
-        let result = match self.spare.take() {
+        let mut result = match self.spare.take() {
             Some(result) => result,
-            None => PooledResult::get().ok()?,
+            None => Pooled::get().ok()?,
         };
         let mut slot = 0;
         // SAFETY: the queue is open, and this thread has it; the result is ours.
-        let code = unsafe { sys::pickd_queue_poll(queue.as_ptr(), result.as_ptr(), &mut slot) };
+        let code = unsafe { sys::pickd_queue_poll(queue.as_ptr(), result.as_mut_ptr(), &mut slot) };
         self.unarmed = code == 1;
         if code != 1 {
             self.spare = Some(result);

@@ -1,5 +1,5 @@
-//! Request: what callers fill in, kept as the library reads it, so that a pick converts nothing.
-//! The only file that knows how the lists of a request are laid out.
+//! Request: what callers fill in, in the library's own pieces, so that a pick converts little. The
+//! only file that knows how the library's request is laid out.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -30,14 +30,53 @@ pub(crate) fn slice_of(bytes: &[u8]) -> sys::pickd_slice {
 /// ```
 #[derive(Clone)]
 pub struct Request<'a> {
-    // The pointers to lists are set by `raw()`.
-    fields: sys::pickd_request,
-    only_text: [sys::pickd_slice; 1], // the text, while it is one segment
-    text: Vec<sys::pickd_slice>,      // the text, when it is more
+    // What most requests tell stands here, the rest behind a pointer: a request lives in the memory
+    // of the task that waits, where every line of it costs when there are many.
+    model: sys::pickd_slice,
+    session_id: sys::pickd_slice,
+    text: sys::pickd_slice, // the prompt, while it is one segment
+    text_count: usize,
+    token_ids: *const u32,
+    token_count: usize,
+    prompt_tokens: u32,
+    expected_output_tokens: u32,
+    priority: i32,
+    flags: u32,
+    rare: Option<Box<Rare>>,
+    borrowed: PhantomData<&'a [u8]>,
+}
+
+#[derive(Clone)]
+struct Rare {
+    adapter: sys::pickd_slice,
+    salt: sys::pickd_slice,
+    fairness_id: sys::pickd_slice,
+    request_id: sys::pickd_slice,
+    text: Vec<sys::pickd_slice>, // the prompt, when it is more than one segment
     extras: Vec<sys::pickd_extra>,
     subset: Vec<sys::pickd_slice>,
     attributes: Vec<sys::pickd_attribute>,
-    borrowed: PhantomData<&'a [u8]>,
+    slo_ttft_ms: f64,
+    slo_itl_ms: f64,
+    endpoints_max: u32,
+}
+
+impl Default for Rare {
+    fn default() -> Rare {
+        Rare {
+            adapter: NOTHING,
+            salt: NOTHING,
+            fairness_id: NOTHING,
+            request_id: NOTHING,
+            text: Vec::new(),
+            extras: Vec::new(),
+            subset: Vec::new(),
+            attributes: Vec::new(),
+            slo_ttft_ms: 0.0,
+            slo_itl_ms: 0.0,
+            endpoints_max: 0,
+        }
+    }
 }
 
 // SAFETY: every pointer in it is a shared borrow of bytes or integers for 'a, and is only read.
@@ -55,31 +94,40 @@ impl<'a> Request<'a> {
     /// A request of which nothing is known.
     pub fn new() -> Request<'a> {
         Request {
-            fields: EMPTY,
-            only_text: [NOTHING],
-            text: Vec::new(),
-            extras: Vec::new(),
-            subset: Vec::new(),
-            attributes: Vec::new(),
+            model: NOTHING,
+            session_id: NOTHING,
+            text: NOTHING,
+            text_count: 0,
+            token_ids: std::ptr::null(),
+            token_count: 0,
+            prompt_tokens: 0,
+            expected_output_tokens: 0,
+            priority: 0,
+            flags: 0,
+            rare: None,
             borrowed: PhantomData,
         }
     }
 
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(Box::default)
+    }
+
     /// At most 255 bytes; empty: any.
     pub fn model(mut self, model: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.model = slice_of(model.as_ref());
+        self.model = slice_of(model.as_ref());
         self
     }
 
     /// LoRA adapter, at most 255 bytes. Its prefixes are its own.
     pub fn adapter(mut self, adapter: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.adapter = slice_of(adapter.as_ref());
+        self.rare().adapter = slice_of(adapter.as_ref());
         self
     }
 
     /// Requests of different salts share no prefix (tenants). Any length.
     pub fn salt(mut self, salt: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.salt = slice_of(salt.as_ref());
+        self.rare().salt = slice_of(salt.as_ref());
         self
     }
 
@@ -87,25 +135,28 @@ impl<'a> Request<'a> {
     /// cut into them does not matter. Text or token ids, not both.
     pub fn text(mut self, segment: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
         let segment = slice_of(segment.as_ref());
-        match self.fields.text_count {
-            0 => self.only_text = [segment],
-            1 => self.text.extend([self.only_text[0], segment]),
-            _ => self.text.push(segment),
+        match self.text_count {
+            0 => self.text = segment,
+            1 => {
+                let first = self.text;
+                self.rare().text.extend([first, segment]);
+            }
+            _ => self.rare().text.push(segment),
         }
-        self.fields.text_count += 1;
+        self.text_count += 1;
         self
     }
 
     /// The prompt as token ids.
     pub fn token_ids(mut self, ids: &'a [u32]) -> Self {
-        self.fields.token_ids = ids.as_ptr();
-        self.fields.token_count = ids.len();
+        self.token_ids = ids.as_ptr();
+        self.token_count = ids.len();
         self
     }
 
     /// Tokens of the prompt; 0: the number of token ids, or a quarter of the bytes of text.
     pub fn prompt_tokens(mut self, tokens: u32) -> Self {
-        self.fields.prompt_tokens = tokens;
+        self.prompt_tokens = tokens;
         self
     }
 
@@ -114,25 +165,25 @@ impl<'a> Request<'a> {
     /// before it. Equal digests at equal places share prefix blocks, different ones never do. To be
     /// added in order of `offset`.
     pub fn extra(mut self, offset: usize, digest: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.extras.push(sys::pickd_extra { offset, digest: slice_of(digest.as_ref()) });
+        self.rare().extras.push(sys::pickd_extra { offset, digest: slice_of(digest.as_ref()) });
         self
     }
 
     /// At most 255 bytes.
     pub fn session_id(mut self, id: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.session_id = slice_of(id.as_ref());
+        self.session_id = slice_of(id.as_ref());
         self
     }
 
     /// At most 255 bytes.
     pub fn fairness_id(mut self, id: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.fairness_id = slice_of(id.as_ref());
+        self.rare().fairness_id = slice_of(id.as_ref());
         self
     }
 
     /// At most 255 bytes; shown in explanations.
     pub fn request_id(mut self, id: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        self.fields.request_id = slice_of(id.as_ref());
+        self.rare().request_id = slice_of(id.as_ref());
         self
     }
 
@@ -142,7 +193,7 @@ impl<'a> Request<'a> {
     where
         T: AsRef<[u8]>,
     {
-        self.subset = allowed.iter().map(|one| slice_of(one.as_ref())).collect();
+        self.rare().subset = allowed.iter().map(|one| slice_of(one.as_ref())).collect();
         self.flag(sys::PICKD_REQUEST_SUBSET, true)
     }
 
@@ -153,37 +204,37 @@ impl<'a> Request<'a> {
         value: &'a (impl AsRef<[u8]> + ?Sized),
     ) -> Self {
         let (key, value) = (slice_of(key.as_ref()), slice_of(value.as_ref()));
-        self.attributes.push(sys::pickd_attribute { key, value });
+        self.rare().attributes.push(sys::pickd_attribute { key, value });
         self
     }
 
     /// Wanted time to the first token. Above one day: none, and counted.
     pub fn slo_ttft(mut self, wanted: Duration) -> Self {
-        self.fields.slo_ttft_ms = wanted.as_secs_f64() * 1e3;
+        self.rare().slo_ttft_ms = wanted.as_secs_f64() * 1e3;
         self
     }
 
     /// Wanted time between tokens, likewise.
     pub fn slo_itl(mut self, wanted: Duration) -> Self {
-        self.fields.slo_itl_ms = wanted.as_secs_f64() * 1e3;
+        self.rare().slo_itl_ms = wanted.as_secs_f64() * 1e3;
         self
     }
 
     /// -32768 to 32767; 0 is the ordinary one, negative may be shed.
     pub fn priority(mut self, priority: i32) -> Self {
-        self.fields.priority = priority;
+        self.priority = priority;
         self
     }
 
     /// 0: unknown.
     pub fn expected_output_tokens(mut self, tokens: u32) -> Self {
-        self.fields.expected_output_tokens = tokens;
+        self.expected_output_tokens = tokens;
         self
     }
 
     /// How many endpoints the pick lists, 1 to 8; 0: 8.
     pub fn endpoints_max(mut self, count: u32) -> Self {
-        self.fields.endpoints_max = count;
+        self.rare().endpoints_max = count;
         self
     }
 
@@ -198,29 +249,43 @@ impl<'a> Request<'a> {
     }
 
     fn flag(mut self, flag: u32, on: bool) -> Self {
-        self.fields.flags = if on { self.fields.flags | flag } else { self.fields.flags & !flag };
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
         self
     }
 
     /// The request for one call; it points into `self`.
     pub(crate) fn raw(&self, queue_timeout_us: i64) -> sys::pickd_request {
-        let mut raw = self.fields;
-        raw.queue_timeout_us = queue_timeout_us;
-        // A body's text is a list of its own, which stays where it is.
-        if raw.text_count == 1 {
-            raw.text = self.only_text.as_ptr();
-        } else if !self.text.is_empty() {
-            raw.text = self.text.as_ptr();
+        let mut raw = sys::pickd_request {
+            model: self.model,
+            session_id: self.session_id,
+            text_count: self.text_count,
+            token_ids: self.token_ids,
+            token_count: self.token_count,
+            prompt_tokens: self.prompt_tokens,
+            expected_output_tokens: self.expected_output_tokens,
+            priority: self.priority,
+            flags: self.flags,
+            queue_timeout_us,
+            ..EMPTY
+        };
+        if self.text_count == 1 {
+            raw.text = &self.text;
         }
-        if !self.extras.is_empty() {
-            (raw.extras, raw.extra_count) = (self.extras.as_ptr(), self.extras.len());
-        }
-        if !self.subset.is_empty() {
-            (raw.subset, raw.subset_count) = (self.subset.as_ptr(), self.subset.len());
-        }
-        if !self.attributes.is_empty() {
-            raw.attributes = self.attributes.as_ptr();
-            raw.attribute_count = self.attributes.len();
+        if let Some(rare) = &self.rare {
+            raw.adapter = rare.adapter;
+            raw.salt = rare.salt;
+            raw.fairness_id = rare.fairness_id;
+            raw.request_id = rare.request_id;
+            if self.text_count > 1 {
+                raw.text = rare.text.as_ptr();
+            }
+            (raw.extras, raw.extra_count) = (rare.extras.as_ptr(), rare.extras.len());
+            (raw.subset, raw.subset_count) = (rare.subset.as_ptr(), rare.subset.len());
+            raw.attributes = rare.attributes.as_ptr();
+            raw.attribute_count = rare.attributes.len();
+            raw.slo_ttft_ms = rare.slo_ttft_ms;
+            raw.slo_itl_ms = rare.slo_itl_ms;
+            raw.endpoints_max = rare.endpoints_max;
         }
         raw
     }
@@ -228,14 +293,28 @@ impl<'a> Request<'a> {
     /// A request that libpickd-body filled in, whose pointers are good for 'a.
     #[cfg(feature = "body")]
     pub(crate) unsafe fn from_raw(fields: sys::pickd_request) -> Request<'a> {
-        let mut made = Request { fields, ..Request::new() };
-        // Kept as if it had been told here, so that more can be appended.
+        let mut made = Request {
+            model: fields.model,
+            session_id: fields.session_id,
+            text_count: fields.text_count,
+            token_ids: fields.token_ids,
+            token_count: fields.token_count,
+            prompt_tokens: fields.prompt_tokens,
+            expected_output_tokens: fields.expected_output_tokens,
+            flags: fields.flags,
+            ..Request::new()
+        };
         if fields.text_count > 0 {
             // SAFETY: the caller says that the list is good.
             match unsafe { std::slice::from_raw_parts(fields.text, fields.text_count) } {
-                [one] => made.only_text = [*one],
-                many => made.text = many.to_vec(),
+                [one] => made.text = *one,
+                many => made.rare().text = many.to_vec(),
             }
+        }
+        let ids = [fields.adapter, fields.salt, fields.fairness_id, fields.request_id];
+        if ids.iter().any(|told| told.size > 0) {
+            let rare = made.rare();
+            [rare.adapter, rare.salt, rare.fairness_id, rare.request_id] = ids;
         }
         let stride = match fields.extra_stride {
             0 => std::mem::size_of::<sys::pickd_extra>(),
@@ -244,9 +323,8 @@ impl<'a> Request<'a> {
         for at in 0..fields.extra_count {
             // SAFETY: as above; each element begins with an extra.
             let extra = unsafe { fields.extras.byte_add(at * stride).read_unaligned() };
-            made.extras.push(extra);
+            made.rare().extras.push(extra);
         }
-        made.fields.extra_stride = 0;
         made
     }
 }
@@ -255,9 +333,9 @@ impl std::fmt::Debug for Request<'_> {
     /// Sizes only: prompts are not for logs.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Request")
-            .field("text_segments", &self.fields.text_count)
-            .field("token_ids", &self.fields.token_count)
-            .field("flags", &self.fields.flags)
+            .field("text_segments", &self.text_count)
+            .field("token_ids", &self.token_count)
+            .field("flags", &self.flags)
             .finish_non_exhaustive()
     }
 }
