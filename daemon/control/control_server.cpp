@@ -57,6 +57,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   if (!discovery) return discovery.error();
   server->discovery_ = std::move(*discovery);
   server->explainer_ = std::make_unique<Explainer>(*server->room_);
+  server->recording_ = std::make_unique<Recording>(*server->room_);
   server->external_watch_ =
       std::make_unique<ExternalWatch>(*server->reactor_, *server->room_, *server->counters_);
   server->channels_of_worker_.resize(server->room_->worker_count());
@@ -234,6 +235,7 @@ void ControlServer::read_session(std::uint64_t id) {
 void ControlServer::end_session(Session& session, const char* why) {
   if (session.ended) return;
   session.ended = true;
+  if (recording_ != nullptr && recording_->is_of(session.id)) recording_->stop();
   if (session.greeted && !session.leaving) counters_->add(abi::Counter::clients_died);
   spdlog::debug("{}: {}", session.words(), why);
   reactor_->unwatch(session.socket.get());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@
 #include "daemon/control/explainer.hpp"
 #include "daemon/control/external_watch.hpp"
 #include "daemon/control/message.hpp"
+#include "daemon/control/recording.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
 #include "daemon/net/reactor.hpp"
@@ -44,6 +46,10 @@ class ControlServer {
   // The configuration as it reads now, or why it does not: takes the scheduling, or keeps what was.
   // On the reactor's thread.
   void reconfigure(base::Result<config::Config> next);
+
+  // Where the configuration came from, for who asks for it: the file (empty: none) and the place of
+  // each setting. Nothing else depends on it.
+  void tell_origins(std::string path, std::map<std::string, config::Place> origins);
 
   net::Reactor& reactor() { return *reactor_; }
   EngineRoom& room() { return *room_; }
@@ -82,7 +88,9 @@ class ControlServer {
   void send_outcome(Session& session, std::uint32_t number, int code, const std::string& text);
   void send_outcome(Session& session, std::uint32_t number, const base::Result<void>& result);
 
-  config::Config config_;
+  config::Config config_;  // in force
+  std::string config_path_;
+  std::map<std::string, config::Place> config_origins_;
   base::Fd socket_lock_;
   base::Fd state_lock_;
   base::Fd listener_;
@@ -96,6 +104,7 @@ class ControlServer {
   std::unique_ptr<DiscoveryOwner> discovery_;
   std::unique_ptr<Explainer> explainer_;
   std::unique_ptr<ExternalWatch> external_watch_;
+  std::unique_ptr<Recording> recording_;
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;

@@ -26,6 +26,8 @@ const Entry kEntries[] = {
     {fb::Body::AskEndpoints, kGreeting, Handlers::ask_endpoints},
     {fb::Body::AskStore, kGreeting, Handlers::ask_store},
     {fb::Body::AskExplain, kGreeting, Handlers::ask_explain},
+    {fb::Body::AskConfig, kGreeting | kAdmin, Handlers::ask_config},
+    {fb::Body::AskRecording, kGreeting | kAdmin, Handlers::ask_recording},
     {fb::Body::SetClock, kGreeting | kAdmin, Handlers::set_clock},
     {fb::Body::Goodbye, kGreeting, Handlers::goodbye},
 };

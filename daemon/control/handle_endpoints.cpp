@@ -102,6 +102,7 @@ flatbuffers::Offset<fb::EndpointStatus> status_of(flatbuffers::FlatBufferBuilder
   status.add_scrape_failures(note.scrape_failures);
   status.add_engine(engine);
   status.add_rank(endpoint.rank);
+  if (facts != nullptr) status.add_block_tokens(facts->block_tokens);
   return status.Finish();
 }
 

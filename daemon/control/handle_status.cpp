@@ -58,6 +58,7 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   const auto reactor_why = builder.CreateString(server.why_not_io_uring_);
   const auto profile = builder.CreateString(room.schedule().name());
   const auto started = builder.CreateString(room.origin());
+  const auto state_path = builder.CreateString(server.config_.state.path);
   fb::StatusAnswerBuilder status(builder);
   status.add_version(version);
   status.add_pid(header.daemon_pid);
@@ -83,6 +84,12 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
   status.add_counters(counter_list);
   status.add_reactor_why(reactor_why);
   status.add_latency(latency);
+  status.add_state_path(state_path);
+  status.add_virtual_clock(header.clock_mode ==
+                           static_cast<std::uint32_t>(abi::ClockMode::kVirtual));
+  status.add_scrape_interval_ms(server.config_.scrape.enabled ? server.config_.scrape.interval_ms
+                                                              : 0);
+  status.add_reservations_max(server.config_.reservations.max);
   server.send(session, reply.finish(message.number(), status.Finish()));
 }
 

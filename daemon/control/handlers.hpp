@@ -28,6 +28,12 @@ struct Handlers {
 
   // handle_explain.cpp
   static void ask_explain(ControlServer& server, Session& session, const fb::Message& message);
+
+  // handle_recording.cpp
+  static void ask_recording(ControlServer& server, Session& session, const fb::Message& message);
+
+  // handle_config.cpp
+  static void ask_config(ControlServer& server, Session& session, const fb::Message& message);
 };
 
 }  // namespace pickd::control

@@ -27,4 +27,9 @@ void ControlServer::reconfigure(base::Result<config::Config> next) {
   spdlog::info("configuration: profile {} from here on", room_->schedule().name());
 }
 
+void ControlServer::tell_origins(std::string path, std::map<std::string, config::Place> origins) {
+  config_path_ = std::move(path);
+  config_origins_ = std::move(origins);
+}
+
 }  // namespace pickd::control

@@ -28,6 +28,7 @@ struct Session {
   std::unordered_set<std::uint32_t> channels;
   // Until its last row has been sent.
   std::unique_ptr<const pick::Explanation> explanation;
+  std::string config_text;  // likewise until its last byte
 
   // Who it is, for the log.
   std::string words() const {

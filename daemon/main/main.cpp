@@ -82,6 +82,16 @@ Result<pickd::config::Loaded> load(const Arguments& arguments) {
   return loaded;
 }
 
+// For people who ask the daemon: absolute, since they are elsewhere. Empty: there is none.
+std::string config_path(const Arguments& arguments) {
+  const char* named = std::getenv("PICKD_CONFIG");
+  const std::string path = !arguments.config_path.empty() ? arguments.config_path
+                           : named != nullptr             ? named
+                                                          : "";
+  std::error_code ignored;
+  return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
+}
+
 // The files that the configuration came from.
 std::vector<std::string> sources(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   std::vector<std::string> paths;
@@ -125,9 +135,11 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   auto server = pickd::control::ControlServer::create(config, virtual_clock, std::move(*listener));
   if (!server) return complain(server.error(), kExitFailure);
   pickd::control::ControlServer& control = **server;
+  control.tell_origins(config_path(arguments), loaded.origins);
   const auto reload = [&] {
     pickd::service::say_reloading();
     auto next = load(arguments);
+    if (next) control.tell_origins(config_path(arguments), next->origins);
     control.reconfigure(next ? Result<pickd::config::Config>(std::move(next->config))
                              : Result<pickd::config::Config>(next.error()));
     pickd::service::say_ready(summary(control));

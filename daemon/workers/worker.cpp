@@ -341,6 +341,8 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
     return;
   }
+  if (Recorder* recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr)
+    recorder->put_pick(request, result);
   // After the answer: the caller does not wait for the stamps, the next submission does.
   parts_.core->remember(request, result, tick, counters_);
 }
@@ -358,6 +360,8 @@ void Worker::handle_report(Channel& channel, std::span<const std::byte> record,
   if (decode_report(record, report)) {
     status = reports_.apply(report, channel.parameters().uid, parts_.clock.now_ns(), topology,
                             counters_);
+    Recorder* recorder = recorder_.load(std::memory_order_acquire);
+    if (recorder != nullptr && status == 0) recorder->put_end(report, parts_.clock.now_ns());
   } else {
     counters_.add(abi::Counter::submissions_malformed);
   }

@@ -25,6 +25,7 @@
 #include "daemon/workers/answer.hpp"
 #include "daemon/workers/channel.hpp"
 #include "daemon/workers/rate_bucket.hpp"
+#include "daemon/workers/recorder.hpp"
 #include "daemon/workers/report_handler.hpp"
 #include "daemon/workers/submission.hpp"
 
@@ -69,6 +70,8 @@ class Worker {
   bool turn();
   // Any thread: the picks that were written down.
   const pick::TraceRing& traces() const { return traces_; }
+  // Any thread: from here on what it does goes to `recorder`, which outlives it; nullptr: nowhere.
+  void record(Recorder* recorder) { recorder_.store(recorder, std::memory_order_release); }
   // Control thread.
   void add(std::unique_ptr<Channel> channel);
   void remove(std::uint32_t channel);  // `gone` follows
@@ -108,6 +111,8 @@ class Worker {
   pick::PickScratch scratch_;
   pick::TraceRing traces_;
   pick::PickTrace trace_;
+  std::atomic<Recorder*> recorder_{
+      nullptr};  // stored by record(), acquired by each pick and report
   RateBucket traces_left_;
   ReportHandler reports_;
   DecodeScratch decode_;

@@ -147,7 +147,7 @@ class Maker {
   explicit Maker(FuzzedDataProvider& input) : input_(input) {}
 
   std::vector<std::uint8_t> make() {
-    switch (input_.ConsumeIntegralInRange<int>(0, 11)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 13)) {
       case 0: return raw();
       case 1: return finish(fb::CreateOpenChannel(builder_, number(), number()));
       case 2: return finish(fb::CreateCloseChannel(builder_, number() % 16));
@@ -176,6 +176,11 @@ class Maker {
         const auto bytes = record.empty() ? 0 : builder_.CreateVector(record);
         return finish(fb::CreateAskExplain(builder_, number() % 4, number(), bytes, number() % 8));
       }
+      case 12: {
+        const auto op = static_cast<fb::RecordingOp>(input_.ConsumeIntegralInRange<int>(0, 4));
+        return finish(fb::CreateAskRecording(builder_, op));
+      }
+      case 11: return finish(fb::CreateAskConfig(builder_, number() % 4096));
       default: return input_.ConsumeBool() ? hello() : finish(fb::CreateGoodbye(builder_));
     }
   }

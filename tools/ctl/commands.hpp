@@ -1,7 +1,7 @@
 // The commands of pickctl: a new one is a function in a file of its own and a line in commands.cpp.
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -11,31 +11,41 @@ class App;
 
 namespace pickd::ctl {
 
-struct Options {
+inline constexpr int kExitFound = 3;  // it was done, and found what it looks for
+
+// What every command is told.
+struct Common {
   std::string socket;
   bool json = false;
-  bool watch = false;
-  double interval_s = 1;    // of --watch
-  std::uint32_t times = 0;  // of --watch; 0: until it is ended
-  bool last = false;        // of explain, this and the next two
-  std::string ticket;
-  std::string request_path;
 };
+
+// Runs a command whose arguments have been read; returns the exit code. Throws std::runtime_error.
+using Run = std::function<int()>;
+
+// Adds the command's own arguments to `app`. `common` is filled in before what is returned runs.
+using Make = Run (*)(CLI::App& app, const Common& common);
 
 struct Command {
   const char* name;
   const char* help;
-  void (*run)(const Options& options);                             // throws std::runtime_error
-  void (*add_options)(CLI::App& app, Options& options) = nullptr;  // of this command alone
+  Make make;
 };
 
 std::span<const Command> commands();
 
-void run_status(const Options& options);
-void run_endpoints(const Options& options);
-void add_watch_options(CLI::App& app, Options& options);
-void run_store(const Options& options);
-void run_explain(const Options& options);
-void add_explain_options(CLI::App& app, Options& options);
+Run make_status(CLI::App& app, const Common& common);
+Run make_endpoints(CLI::App& app, const Common& common);
+Run make_store(CLI::App& app, const Common& common);
+Run make_explain(CLI::App& app, const Common& common);
+Run make_drain(CLI::App& app, const Common& common);
+Run make_undrain(CLI::App& app, const Common& common);
+Run make_add(CLI::App& app, const Common& common);
+Run make_remove(CLI::App& app, const Common& common);
+Run make_config(CLI::App& app, const Common& common);
+Run make_top(CLI::App& app, const Common& common);
+Run make_doctor(CLI::App& app, const Common& common);
+Run make_record(CLI::App& app, const Common& common);
+Run make_replay(CLI::App& app, const Common& common);
+Run make_completion(CLI::App& app, const Common& common);
 
 }  // namespace pickd::ctl

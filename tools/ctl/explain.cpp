@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "pickd/pickd.h"
@@ -184,25 +185,28 @@ void print_stage(const ExplainAnswer& answer, std::size_t index) {
 
 }  // namespace
 
-void add_explain_options(CLI::App& app, Options& options) {
+Run make_explain(CLI::App& app, const Common& common) {
+  auto pick = std::make_shared<ExplainWhich>();
   auto* which = app.add_option_group("which pick");
-  which->add_flag("--last", options.last,
-                  "The newest that is kept: of this user, for admins of all");
-  which->add_option("--ticket", options.ticket, "The pick with this ticket, CLIENT:SEQUENCE");
+  which->add_flag("--last", pick->last, "The newest that is kept: of this user, for admins of all");
+  which->add_option("--ticket", pick->ticket, "The pick with this ticket, CLIENT:SEQUENCE");
   which->add_option(
-      "--request", options.request_path,
+      "--request", pick->request_path,
       "The pick that this request would get: a dry run that reserves and remembers nothing. A JSON "
       "file (-: standard input) with any of model, adapter, salt, prompt or token_ids, "
       "prompt_tokens, session_id, fairness_id, request_id, subset (a list), attributes (a map), "
       "slo_ttft_ms, slo_itl_ms, priority, expected_output_tokens, stream");
   which->require_option(1);
-}
-
-void run_explain(const Options& options) {
-  const ExplainAnswer answer = ask_explanation(options);
-  if (options.json) return print_json(answer);
-  print_request(answer);
-  for (std::size_t at = 0; at < answer.stages.size(); ++at) print_stage(answer, at);
+  return [pick, &common] {
+    const ExplainAnswer answer = ask_explanation(common.socket, *pick);
+    if (common.json) {
+      print_json(answer);
+      return 0;
+    }
+    print_request(answer);
+    for (std::size_t at = 0; at < answer.stages.size(); ++at) print_stage(answer, at);
+    return 0;
+  };
 }
 
 }  // namespace pickd::ctl

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "tools/common/control_client.hpp"
+#include "tools/ctl/daemon_view.hpp"
 #include "tools/ctl/explain_request.hpp"
 
 namespace pickd::ctl {
@@ -29,8 +30,6 @@ Ticket read_ticket(const std::string& text) {
   throw std::runtime_error("--ticket " + text +
                            ": a ticket is CLIENT:SEQUENCE, two numbers, as pickd_ticket has them");
 }
-
-std::string text_of(const flatbuffers::String* text) { return text == nullptr ? "" : text->str(); }
 
 template <typename Lists, typename Take>
 void for_each(const Lists* list, Take take) {
@@ -113,12 +112,12 @@ void sort_rows(std::vector<ExplainRow>& rows) {
 
 }  // namespace
 
-ExplainAnswer ask_explanation(const Options& options) {
+ExplainAnswer ask_explanation(const std::string& socket, const ExplainWhich& which) {
   Ticket ticket;
-  if (!options.ticket.empty()) ticket = read_ticket(options.ticket);
-  tools::ControlClient control(options.socket, "pickctl");
+  if (!which.ticket.empty()) ticket = read_ticket(which.ticket);
+  tools::ControlClient control(socket, "pickctl");
   RequestRecord record;
-  if (!options.request_path.empty()) record = read_request(options.request_path, control);
+  if (!which.request_path.empty()) record = read_request(which.request_path, control);
   ExplainAnswer answer;
   std::uint32_t from = 0;
   do {

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/ctl/commands.hpp"
-
 namespace pickd::ctl {
 
 struct ExplainFilter {
@@ -80,7 +78,14 @@ struct ExplainAnswer {
   bool prompt_cut = false;  // of a file's request: the prompt has more blocks than were asked for
 };
 
-// Asks for what the command line names. Throws std::runtime_error.
-ExplainAnswer ask_explanation(const Options& options);
+// Which pick: exactly one of these is set.
+struct ExplainWhich {
+  bool last = false;
+  std::string ticket;
+  std::string request_path;
+};
+
+// Throws std::runtime_error.
+ExplainAnswer ask_explanation(const std::string& socket, const ExplainWhich& which);
 
 }  // namespace pickd::ctl

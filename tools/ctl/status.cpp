@@ -112,10 +112,13 @@ void print_text(const fb::StatusAnswer& status) {
 
 }  // namespace
 
-void run_status(const Options& options) {
-  tools::ControlClient control(options.socket, "pickctl");
-  const auto& status = control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus);
-  options.json ? print_json(status) : print_text(status);
+Run make_status(CLI::App&, const Common& common) {
+  return [&common] {
+    tools::ControlClient control(common.socket, "pickctl");
+    const auto& status = control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus);
+    common.json ? print_json(status) : print_text(status);
+    return 0;
+  };
 }
 
 }  // namespace pickd::ctl

@@ -82,10 +82,8 @@ void print_line(const fb::StoreEndpoint& endpoint) {
               tools::human_ms(endpoint.horizon_age_ms()).c_str(), endpoint.horizon_rule()->c_str());
 }
 
-}  // namespace
-
-void run_store(const Options& options) {
-  tools::ControlClient control(options.socket, "pickctl");
+void show(const Common& common) {
+  tools::ControlClient control(common.socket, "pickctl");
   nlohmann::ordered_json out;
   std::uint32_t from = 0;
   bool first = true;
@@ -94,11 +92,11 @@ void run_store(const Options& options) {
         control.ask([from](client::ControlExchange& exchange) {
           exchange.set_body(fb::CreateAskStore(exchange.builder(), from));
         }));
-    if (first && options.json) out = to_json(page);
-    if (first && !options.json) print_head(page);
+    if (first && common.json) out = to_json(page);
+    if (first && !common.json) print_head(page);
     first = false;
     for (const fb::StoreEndpoint* endpoint : *page.endpoints()) {
-      if (options.json) {
+      if (common.json) {
         out["endpoints"].push_back(to_json(*endpoint));
       } else {
         print_line(*endpoint);
@@ -106,9 +104,18 @@ void run_store(const Options& options) {
     }
     from = page.next_id();
   } while (from != 0);
-  if (options.json)
+  if (common.json)
     std::printf("%s\n",
                 out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+Run make_store(CLI::App&, const Common& common) {
+  return [&common] {
+    show(common);
+    return 0;
+  };
 }
 
 }  // namespace pickd::ctl
