@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import go_tools
 import python_tools
+import rust_tools
 
 REPETITIONS = int(os.environ.get("INTEROP_REPETITIONS", "40"))
 ENGINES = 4
@@ -73,10 +74,22 @@ def python_client(mode):
     return make
 
 
+def rust_client(mode):
+    def make(source, binary, _directory):
+        env, folder = rust_tools.environment(binary), os.path.join(source, "bindings/rust")
+        said = calls_skip(lambda: (rust_tools.need_rust(binary), rust_tools.need_crates(folder, env)), rust_tools)
+        if said:
+            raise Absent(said)
+        subprocess.run(["cargo", "build", "--locked", "--quiet", "--example", "interop"], cwd=folder, env=env, check=True)
+        return [os.path.join(env["CARGO_TARGET_DIR"], "debug/examples/interop")], [mode], env
+    return make
+
+
 CLIENTS = (
     ("C", c_client("blocking")), ("C", c_client("queue")),
     ("Go", go_client("cgo")),
     ("Python", python_client("blocking")), ("Python", python_client("asyncio")),
+    ("Rust", rust_client("blocking")), ("Rust", rust_client("tokio")),
 )
 
 
