@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# build_rpm.sh SOURCE WORK DIST: RPM packages of the files in SOURCE that git tracks or would track,
-# into DIST, and an older release of each into WORK/older, for tests of the upgrade. Works on Debian
-# too (packages rpm, debugedit, elfutils). Fails when rpmlint finds something that
-# packaging/rpm/rpmlint.toml does not allow.
+# build_rpm.sh SOURCE WORK DIST [BUILT]: RPM packages of the files in SOURCE that git tracks or
+# would track, into DIST, and an older release of each into WORK/older, for tests of the upgrade.
+# BUILT is where build_deb.sh has built the same sources: its objects are taken, so that nothing is
+# compiled twice. Works on Debian too (packages rpm, debugedit, elfutils). Fails when rpmlint finds
+# something that packaging/rpm/rpmlint.toml does not allow.
 set -euo pipefail
-source=$(readlink -f "$1") work=$(readlink -m "$2") dist=$(readlink -m "$3")
+source=$(readlink -f "$1") work=$(readlink -m "$2") dist=$(readlink -m "$3") built=${4:-}
 # shellcheck source=packaging/build_common.sh
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/build_common.sh"
 
@@ -22,34 +23,30 @@ cat >>"$spec" <<TEXT
 - See CHANGELOG.md.
 TEXT
 
-# Where rpm has no flags of its distribution, Debian's, which also finds the objects of build_deb.sh
-# in the cache.
-flags=()
-tree=$work/BUILD/pickd-$version
-if ! rpm --eval '%{optflags}' | grep -q stack-protector &&
-  command -v dpkg-buildflags >/dev/null; then
-  extra="-g1 -fstack-clash-protection"
-  [[ $(dpkg-architecture -qDEB_HOST_ARCH) != amd64 ]] || extra+=" -fcf-protection"
-  mkdir -p "$tree" && cd "$tree" # the flags name it, to leave it out of the debug information
-  export DEB_BUILD_MAINT_OPTIONS=hardening=+all
-  compiler="$(dpkg-buildflags --get CXXFLAGS) $extra $(dpkg-buildflags --get CPPFLAGS)"
-  flags=(--define "optflags $compiler"
-    --define "build_ldflags $(dpkg-buildflags --get LDFLAGS)")
+prepared=(-bb)
+if [[ -n $built ]]; then
+  built=$(readlink -f "$built")
+  [[ -f $built/pickd-$version/build/package/build.ninja ]] || {
+    echo "build_rpm: there is no build of $version in $built" >&2
+    exit 1
+  }
+  prepared=(-bb --noprep --define "_builddir $built")
+else
+  share_ccache "$work/BUILD/pickd-$version"
 fi
-share_ccache "$tree"
 
 # rpm_build RELEASE ARGUMENT...
 rpm_build() {
-  (cd "$work" && rpmbuild --nodeps --define "_topdir $work" --define "pickd_release $1" \
-    "${flags[@]}" "${@:2}" "$spec") >>"$work/build.log" 2>&1 || {
+  (cd "$work" && rpmbuild --nodeps --noclean --define "_topdir $work" --define "pickd_release $1" \
+    "${@:2}" "$spec") >>"$work/build.log" 2>&1 || {
     tail -40 "$work/build.log"
     echo "build_rpm: rpmbuild failed; all of it is in $work/build.log" >&2
     exit 1
   }
 }
-rpm_build 0 -bb
+rpm_build 0 "${prepared[@]}"
 mv "$work"/RPMS/*/*.rpm "$work/older/"
-rpm_build 1 -ba --noprep # what is compiled already stays
+rpm_build 1 "${prepared[@]/#-bb/-ba}" --noprep # what is compiled already stays
 rpmlint --config "$source/packaging/rpm/rpmlint.toml" "$spec" "$work"/RPMS/*/*.rpm
 cp "$work"/RPMS/*/*.rpm "$work"/SRPMS/*.rpm "$dist/"
 (cd "$dist" && ls -sh --block-size=KiB -- *.rpm)

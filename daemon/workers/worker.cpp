@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -147,7 +148,12 @@ void Worker::run() {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     CPU_SET(static_cast<std::size_t>(options_.cpu), &cpus);
-    ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
+    const int refused = ::pthread_setaffinity_np(::pthread_self(), sizeof cpus, &cpus);
+    if (refused != 0) {
+      spdlog::warn("workers.cpus: worker {} is not on core {}: {}; under systemd see {}",
+                   options_.index, options_.cpu, std::strerror(refused),
+                   "/usr/share/doc/pickd/systemd/busy-polling.conf");
+    }
   }
   abi::SpinBudget spin(options_.spin_ns);
   while (!stop_.load(std::memory_order_acquire)) {

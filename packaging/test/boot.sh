@@ -28,7 +28,7 @@ booted() {
 }
 explain() { booted journalctl -u pickd.service -u pickd.socket --no-pager | tail -30; }
 is_up() {
-  booted systemctl is-system-running 2>/dev/null | grep -q 'running\|degraded' ||
+  booted systemctl is-system-running 2>/dev/null | grep 'running\|degraded' >/dev/null ||
     ! kill -0 "$nspawn" 2>/dev/null
 }
 MINUTES_MAX=3 until_true "systemd does not come up" is_up
@@ -37,7 +37,7 @@ kill -0 "$nspawn" 2>/dev/null ||
 
 property() { booted systemctl show -p "$1" --value pickd.service; }
 is_active() { [[ $(property ActiveState) == active ]]; }
-journal_has() { booted journalctl -u pickd.service --no-pager | grep -q "$@"; }
+journal_has() { booted journalctl -u pickd.service --no-pager | grep "$@" >/dev/null; }
 # The prompt is longer than a block, so that picks of it find each other's.
 prompt=$(printf 'a prompt that is longer than a block %.0s' {1..40})
 pick() { booted /root/pick "" "$prompt"; }
@@ -53,12 +53,13 @@ restarted() { is_active && [[ $(property MainPID) != "$1" && $(property MainPID)
 # load_begin, load_end WHAT: picks and reports from one client all the time in between; none may
 # fail.
 load_begin() {
+  rm -f "$work/load.out"
   booted /root/load >"$work/load.out" 2>&1 &
   load=$!
   until_true "the load does not start" test -s "$work/load.out"
 }
 load_end() {
-  booted pkill -TERM -x load
+  booted pkill -TERM -x load || true
   wait "$load" || true
   tail -1 "$work/load.out"
   grep -q ', 0 failed,' "$work/load.out" || fail "picks failed: $1"
@@ -72,7 +73,7 @@ pick
   fail "the socket is not pickd's, 0660"
 
 say "exposure"
-booted systemd-analyze verify pickd.service pickd.socket ||
+booted systemd-analyze verify --man=no pickd.service pickd.socket ||
   fail "systemd-analyze finds mistakes in the units"
 booted systemd-analyze security --no-pager pickd.service >"$work/security"
 tail -1 "$work/security"

@@ -71,7 +71,23 @@ else # this machine's compiler and C library, that package's header and library
   done
 fi
 
+# hardened FILE: position-independent, all of it bound and read-only before it runs.
+hardened() {
+  local file=$1
+  readelf -hW "$file" | grep 'Type: *DYN' >/dev/null || fail "$file is not position-independent"
+  readelf -dW "$file" | grep 'BIND_NOW' >/dev/null || fail "$file is not bound at the start"
+  readelf -lW "$file" | grep 'GNU_RELRO' >/dev/null || fail "$file has no RELRO"
+}
+
 if [[ $boot == --boot ]]; then
+  say "hardening"
+  for it in sbin/pickd bin/pickctl lib/*/libpickd.so.0 lib/*/libpickd-body.so.0; do
+    hardened "$(compgen -G "$root/usr/$it")"
+  done
+  for symbol in __stack_chk_fail '_chk@'; do
+    readelf --dyn-syms -W "$root/usr/sbin/pickd" | grep "$symbol" >/dev/null ||
+      fail "pickd lacks $symbol"
+  done
   # shellcheck source=packaging/test/boot.sh
   . "$here/boot.sh"
 else
