@@ -20,10 +20,12 @@ inline std::uint64_t monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 class Deadline {
  public:
   static Deadline never() { return Deadline(kNever); }
-  // `timeout_us` is not negative; PICKD_NO_DEADLINE and what does not fit a clock mean "never".
+  // From here on a timeout means "never", PICKD_NO_DEADLINE among them: in nanoseconds it would not
+  // fit a clock.
+  static constexpr std::int64_t kNeverUs = INT64_MAX / 4000;
+  // `timeout_us` is not negative.
   static Deadline after_us(std::int64_t timeout_us) {
-    constexpr std::int64_t kFits = INT64_MAX / 4000;
-    if (timeout_us >= kFits) return never();
+    if (timeout_us >= kNeverUs) return never();
     return Deadline(monotonic_ns() + static_cast<std::uint64_t>(timeout_us) * 1000);
   }
   static Deadline after_ms(std::uint32_t timeout_ms) {

@@ -13,7 +13,7 @@ namespace {
 // The part of a timeout that is kept back for picking without the daemon.
 std::int64_t degraded_us(std::int64_t timeout_us) {
   constexpr std::int64_t kMaxUs = 2000;
-  if (timeout_us >= PICKD_NO_DEADLINE / 8) return 0;
+  if (timeout_us >= Deadline::kNeverUs) return 0;
   return timeout_us / 4 < kMaxUs ? timeout_us / 4 : kMaxUs;
 }
 

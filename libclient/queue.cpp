@@ -68,7 +68,7 @@ int add_to_epoll(const Fd& epoll, int descriptor) {
 // When to answer a pick of this timeout without the daemon: that takes a moment too. 0: never.
 std::uint64_t deadline_ns(std::int64_t timeout_us) {
   constexpr std::int64_t kKeptBackUsMax = 2000;
-  if (timeout_us == 0 || timeout_us >= PICKD_NO_DEADLINE / 8) return 0;
+  if (timeout_us == 0 || timeout_us >= Deadline::kNeverUs) return 0;
   const std::int64_t quarter_us = timeout_us / 4;
   timeout_us -= quarter_us < kKeptBackUsMax ? quarter_us : kKeptBackUsMax;
   return pickd::client::monotonic_ns() + static_cast<std::uint64_t>(timeout_us) * 1000;

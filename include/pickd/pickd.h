@@ -96,7 +96,7 @@ typedef struct pickd_ticket {
 /* "Not told", where 0 is a real value. */
 #define PICKD_UNKNOWN UINT32_MAX
 
-/* Timeouts are in microseconds. 0 = do not wait at all. */
+/* Timeouts are in microseconds. 0 = do not wait at all. From 73 years on they are none. */
 #define PICKD_NO_DEADLINE INT64_MAX
 
 typedef enum pickd_role {
@@ -284,7 +284,8 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * It reads the state that the daemon left: endpoints that serve the model and are ready, within the
  * subset; of the one with the longest prefix match and one other, drawn at random, the one with less
  * to do: tokens that are not cached there, tokens in flight as last known, and this client's own
- * picks since. Such a result has status 0, PICKD_RESULT_DEGRADED, PICKD_REASON_DEGRADED, a ticket,
+ * picks since. An endpoint that has had twice the mean of this client's recent degraded picks is left
+ * out, so that many gateways do not herd to the home of a hot prefix: it is the first fallback then. Such a result has status 0, PICKD_RESULT_DEGRADED, PICKD_REASON_DEGRADED, a ticket,
  * scores that are minus these tokens, and no prediction. An adapter's requests go where its prefixes
  * are; which engines have it loaded is not heeded, nor are sessions (the turns of a conversation meet
  * by their common prefix), fairness, priorities, SLOs, attributes and the daemon's profile. Roles are

@@ -72,6 +72,30 @@ TEST(SystemQueueDeadline, AnswersWithoutADaemonThatStandsStill) {
   EXPECT_EQ(daemon.counter("picks_cancelled"), tickets.size());
 }
 
+TEST(SystemQueueDeadline, WaitsForADeadlineThatIsTooFarAwayForTheClock) {
+  constexpr std::int64_t kWrapsAroundUs = 18'446'744'073'709'552;  // 2^64 ns
+  constexpr std::int64_t kFar[] = {kWrapsAroundUs,   4 * kWrapsAroundUs + 1, INT64_MAX / 4000 - 1,
+                                   INT64_MAX / 4000, INT64_MAX / 8 - 1,      PICKD_NO_DEADLINE};
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 16);
+  const Result result;
+  std::uint64_t data = 0;
+  {
+    const Standstill standstill(daemon);
+    for (std::size_t at = 0; at < std::size(kFar); ++at) {
+      Request request("hello");
+      ASSERT_EQ(queue.submit(timed(request, kFar[at]), at), 0);
+      EXPECT_EQ(queue.poll(result, &data), 0) << kFar[at] << " us are not over";
+    }
+  }
+  for (std::size_t at = 0; at < std::size(kFar); ++at) {
+    ASSERT_TRUE(queue.next(result, &data));
+    EXPECT_EQ(data, at);
+    EXPECT_FALSE(result.degraded()) << kFar[at];
+  }
+}
+
 TEST(SystemQueueDeadline, KeepsAnsweringHoweverLongItStandsStill) {
   constexpr std::uint64_t kDepth = 8;
   constexpr std::uint64_t kPicks = 400;
