@@ -9,6 +9,7 @@
 #include "libclient/deadline.hpp"
 #include "libclient/own_load.hpp"
 #include "libclient/prefix_match.hpp"
+#include "libclient/recent_picks.hpp"
 #include "libclient/result.hpp"
 #include "libclient/routing.hpp"
 
@@ -68,9 +69,12 @@ std::uint32_t DegradedPicker::match_tokens(const Question& question, std::uint32
 struct DegradedPicker::Memory {
   Routing routing;
   OwnLoad own;
-  std::uint64_t instance = 0;  // of the segment whose endpoint ids `own` uses
+  RecentPicks recent;
+  std::uint64_t instance = 0;  // of the segment whose endpoint ids these two use
   MatchColumns columns{};
   std::uint16_t entries[abi::kEndpointIdsMax] = {};  // index in `routing` by candidate
+  std::uint16_t order[abi::kEndpointIdsMax] = {};    // candidates; first those with room
+  std::uint32_t with_room = 0;
   std::uint64_t keys[abi::kKeysMax];
 };
 
@@ -197,16 +201,32 @@ std::uint64_t DegradedPicker::cost(const StoreView& store, const Question& quest
   return tokens;
 }
 
-// The candidate with the longest match; one of those at random where there are several. Of 0
-// blocks, where nobody holds anything, all are.
-std::uint32_t DegradedPicker::longest() {
+// Those of the candidates that have not had their share of this client's picks first in `order`,
+// at least one: see recent_picks.hpp.
+void DegradedPicker::find_room() {
   const MatchColumns& columns = memory_->columns;
+  std::uint64_t all = 0;
+  for (std::uint32_t at = 0; at < columns.count; ++at) all += memory_->recent.of(columns.ids[at]);
+  memory_->with_room = 0;
+  std::uint32_t end = columns.count;
+  for (std::uint32_t at = 0; at < columns.count; ++at) {
+    const bool room =
+        RecentPicks::has_room(memory_->recent.of(columns.ids[at]), all, columns.count);
+    memory_->order[room ? memory_->with_room++ : --end] = static_cast<std::uint16_t>(at);
+  }
+}
+
+// The place of the longest match among the first `count` in `order`; one of those at random where
+// there are several. Of 0 blocks, where nobody holds anything, all are.
+std::uint32_t DegradedPicker::longest(std::uint32_t count) {
+  const std::uint32_t* blocks = memory_->columns.blocks;
+  const std::uint16_t* order = memory_->order;
   std::uint32_t best = 0;
   std::uint32_t equals = 0;
-  for (std::uint32_t at = 0; at < columns.count; ++at) {
-    if (at != 0 && columns.blocks[at] < columns.blocks[best]) continue;
-    equals = at == 0 || columns.blocks[at] > columns.blocks[best] ? 1 : equals + 1;
-    if (equals == 1 || random_below(random_, equals) == 0) best = at;
+  for (std::uint32_t place = 0; place < count; ++place) {
+    if (blocks[order[place]] < blocks[order[best]]) continue;
+    equals = place == 0 || blocks[order[place]] > blocks[order[best]] ? 1 : equals + 1;
+    if (equals == 1 || random_below(random_, equals) == 0) best = place;
   }
   return best;
 }
@@ -222,6 +242,7 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
   if (!memory_->routing.refresh(store)) return -ENOTCONN;
   if (memory_->instance != store.instance_id()) {
     memory_->own.clear();  // another file: other ids
+    memory_->recent.clear();
     memory_->instance = store.instance_id();
   }
   memory_->own.age(now_ns);
@@ -242,11 +263,16 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
   // What was in flight when the daemon fell silent has ended by then: it must not keep an endpoint
   // without work for ever.
   const bool load_is_known = store.silent_ns() < OwnLoad::kLifeNs;
-  std::uint32_t winner = longest();
+  find_room();
+  const std::uint16_t* order = memory_->order;
+  std::uint32_t place = longest(columns.count);
+  const std::uint32_t home = order[place];
+  if (place >= memory_->with_room) place = longest(memory_->with_room);
+  std::uint32_t winner = order[place];
   std::uint32_t other = winner;
-  if (columns.count > 1) {
-    other = random_below(random_, columns.count - 1);
-    if (other >= winner) ++other;
+  if (memory_->with_room > 1) {
+    const std::uint32_t drawn = random_below(random_, memory_->with_room - 1);
+    other = order[drawn >= place ? drawn + 1 : drawn];
     if (cost(store, question, other, load_is_known) <
         cost(store, question, winner, load_is_known)) {
       const std::uint32_t loser = winner;
@@ -254,6 +280,7 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
       other = loser;
     }
   }
+  if (home != winner) other = home;  // the next best when the winner fails
 
   result.fail(0);
   result.ticket = ticket;
@@ -283,6 +310,7 @@ int DegradedPicker::answer(const StateView& state, const Question& question, pic
         question.prompt_tokens - match_tokens(question, columns.blocks[winner]);
     memory_->own.add(ticket.sequence, columns.ids[winner], uncached,
                      decode_tokens(question.prompt_tokens), now_ns);
+    memory_->recent.add(columns.ids[winner], memory_->routing.count());
   }
   return 0;
 }

@@ -1,7 +1,9 @@
 // DegradedPicker: picks an endpoint without the daemon, from the mapped state segment.
 //
-// Candidates are the endpoints of the routing snapshot that serve the model and are ready. The one
-// with the longest prefix match and one other, drawn at random, are compared: the lower cost wins.
+// Candidates are the endpoints of the routing snapshot that serve the model and are ready, but for
+// those that have had twice the mean of this client's recent picks: no prefix is so hot that all go
+// to its home. The one with the longest prefix match and one other, drawn at random, are compared:
+// the lower cost wins.
 // Cost, in tokens: what is not cached there, what is in flight there as far as the daemon last
 // knew, and what this client itself has put there since. So a prefix is not forgotten, and gateways
 // that do not see each other do not all run to the same endpoint.
@@ -49,7 +51,8 @@ class DegradedPicker {
   std::uint64_t cost(const StoreView& store, const Question& question, std::uint32_t at,
                      bool load_is_known) const;
   static std::uint32_t match_tokens(const Question& question, std::uint32_t blocks);
-  std::uint32_t longest();
+  void find_room();
+  std::uint32_t longest(std::uint32_t count);
   bool ready_memory(std::uint32_t keys);
 
   Mutex mutex_;

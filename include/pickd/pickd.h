@@ -212,7 +212,7 @@ typedef struct pickd_request {
   uint32_t flags;                  /* PICKD_REQUEST_* */
 
   /* Of pickd_queue_submit() only, in microseconds: what the daemon has not answered by then is
-   * answered without it. 0: no deadline. Negative: -EINVAL. */
+   * answered without it. 0 and PICKD_NO_DEADLINE: no deadline. Negative: -EINVAL. */
   int64_t queue_timeout_us;
 } pickd_request;
 

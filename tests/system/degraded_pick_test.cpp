@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <deque>
 #include <set>
 
 #include "tests/system/standstill.hpp"
@@ -37,7 +38,9 @@ TEST(SystemDegradedPick, GoesWhereThePrefixIsAndSaysThatItIsDegraded) {
   std::vector<std::string> homes;
   pickd_ticket last{};
   for (unsigned seed = 0; seed < 20; ++seed) {
-    ASSERT_EQ(pick(client, Request(prompt_of(kPromptBytes, seed)), result), 0);
+    // Each has the home of as many as the others: none is over its share.
+    Request request(prompt_of(kPromptBytes, seed));
+    ASSERT_EQ(pick(client, request.subset({"e" + std::to_string(seed % 4)}), result), 0);
     EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
     homes.push_back(result.name());
     last = result.ticket();
@@ -211,12 +214,18 @@ TEST(SystemDegradedPick, CountsItsOwnLoadAsItIsReported) {
 
 // ---- Many gateways ------------------------------------------------------------------------------
 
-constexpr int kGateways = 8;
-constexpr int kEndpoints = 8;
-constexpr int kPicksEach = 200;
+constexpr int kGatewaysMax = 64;
+constexpr int kEndpointsMax = 16;
+
+struct Crowd {
+  int gateways = 8;
+  int endpoints = 8;
+  int picks_each = 200;
+  int in_flight_each = 0;  // the oldest ends before the next pick; 0: none ever ends
+};
 
 struct Counts {
-  std::array<std::array<int, kEndpoints>, kGateways> of{};
+  std::array<std::array<int, kEndpointsMax>, kGatewaysMax> of{};
 
   int endpoint(int at) const {
     int sum = 0;
@@ -225,16 +234,34 @@ struct Counts {
   }
   int most() const {
     int most = 0;
-    for (int at = 0; at < kEndpoints; ++at) most = std::max(most, endpoint(at));
+    for (int at = 0; at < kEndpointsMax; ++at) most = std::max(most, endpoint(at));
     return most;
   }
 };
 
-// Eight gateway processes that know nothing of each other pick `prompt(gateway, turn)` without a
-// daemon.
-Counts pick_in_gateways(const std::string& first_prompt,
+int run_gateway(const Crowd& crowd, const Client& client,
+                const std::function<std::string(int turn)>& prompt,
+                std::array<int, kEndpointsMax>& counts) {
+  const Result result;
+  std::deque<pickd_ticket> in_flight;
+  for (int turn = 0; turn < crowd.picks_each; ++turn) {
+    if (crowd.in_flight_each != 0 &&
+        in_flight.size() == static_cast<std::size_t>(crowd.in_flight_each)) {
+      if (client.report(in_flight.front(), PICKD_REPORT_DONE) != 0) return 3;
+      in_flight.pop_front();
+    }
+    const Request request(prompt(turn));
+    if (pick(client, request, result) != 0 || !result.degraded()) return 2;
+    in_flight.push_back(result.ticket());
+    ++counts[static_cast<std::size_t>(std::stoi(result.name().substr(1)))];
+  }
+  return 0;
+}
+
+// Gateway processes that know nothing of each other pick `prompt(gateway, turn)` without a daemon.
+Counts pick_in_gateways(const Crowd& crowd, const std::string& first_prompt,
                         const std::function<std::string(int gateway, int turn)>& prompt) {
-  Daemon daemon({.endpoints = kEndpoints});
+  Daemon daemon({.endpoints = static_cast<std::size_t>(crowd.endpoints)});
   void* memory =
       ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* counts = new (memory) Counts;
@@ -245,18 +272,14 @@ Counts pick_in_gateways(const std::string& first_prompt,
     EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
   }
   std::vector<std::unique_ptr<Forked>> gateways;
-  for (std::size_t gateway = 0; gateway < kGateways; ++gateway) {
+  for (int gateway = 0; gateway < crowd.gateways; ++gateway) {
     gateways.push_back(std::make_unique<Forked>([&, gateway](Forked& self) {
       const Client client(daemon);
       self.say('o');
       if (self.hear() != 'g') return 1;
-      const Result result;
-      for (int turn = 0; turn < kPicksEach; ++turn) {
-        const Request request(prompt(static_cast<int>(gateway), turn));
-        if (pick(client, request, result) != 0 || !result.degraded()) return 2;
-        ++counts->of[gateway][static_cast<std::size_t>(result.name()[1] - '0')];
-      }
-      return 0;
+      return run_gateway(
+          crowd, client, [&](int turn) { return prompt(gateway, turn); },
+          counts->of[static_cast<std::size_t>(gateway)]);
     }));
   }
   for (const auto& gateway : gateways) EXPECT_EQ(gateway->hear(), 'o');
@@ -269,23 +292,64 @@ Counts pick_in_gateways(const std::string& first_prompt,
 }
 
 TEST(SystemDegradedPick, SpreadsUnrelatedPromptsOfEightGatewaysOverTheFleet) {
-  const Counts counts = pick_in_gateways("hello", [](int gateway, int turn) {
+  const Crowd crowd;
+  const Counts counts = pick_in_gateways(crowd, "hello", [](int gateway, int turn) {
     return prompt_of(2000, static_cast<unsigned>(1000 * (gateway + 1) + turn));
   });
-  constexpr int kMean = kGateways * kPicksEach / kEndpoints;
-  std::printf("of %d picks the busiest of 8 endpoints has %d, 1/8 is %d\n", kGateways * kPicksEach,
-              counts.most(), kMean);
-  EXPECT_LE(2 * counts.most(), 3 * kMean);
-  for (int at = 0; at < kEndpoints; ++at) EXPECT_GE(3 * counts.endpoint(at), 2 * kMean) << at;
+  const int mean = crowd.gateways * crowd.picks_each / crowd.endpoints;
+  std::printf("of %d picks the busiest of 8 endpoints has %d, 1/8 is %d\n", mean * crowd.endpoints,
+              counts.most(), mean);
+  EXPECT_LE(2 * counts.most(), 3 * mean);
+  for (int at = 0; at < crowd.endpoints; ++at) EXPECT_GE(3 * counts.endpoint(at), 2 * mean) << at;
 }
 
 TEST(SystemDegradedPick, DoesNotHerdToTheHomeOfAHotPrefix) {
   const std::string hot = prompt_of(kPromptBytes, 7);
-  const Counts counts = pick_in_gateways(hot, [&](int, int) { return hot; });
-  constexpr int kMean = kGateways * kPicksEach / kEndpoints;
+  const Crowd crowd;
+  const Counts counts = pick_in_gateways(crowd, hot, [&](int, int) { return hot; });
+  const int mean = crowd.gateways * crowd.picks_each / crowd.endpoints;
   std::printf("hot prefix: the busiest of 8 endpoints has %d, the mean is %d\n", counts.most(),
-              kMean);
-  EXPECT_LE(counts.most(), 3 * kMean);
+              mean);
+  EXPECT_LE(counts.most(), 3 * mean);
+}
+
+TEST(SystemDegradedPick, DoesNotHerdToTheHomeOfAHotPrefixWhenRequestsEnd) {
+  const std::string hot = prompt_of(kPromptBytes, 7);
+  const std::string short_hot = prompt_of(800, 7);
+  for (const int gateways : {8, kGatewaysMax}) {
+    for (const int in_flight : {1, 4, 16, 64}) {
+      for (const std::string& prompt : {hot, short_hot}) {
+        if (gateways != 8 && in_flight != 1) continue;
+        const Crowd crowd{gateways, kEndpointsMax, gateways == 8 ? 200 : 50, in_flight};
+        const Counts counts = pick_in_gateways(crowd, prompt, [&](int, int) { return prompt; });
+        const int picks = crowd.gateways * crowd.picks_each;
+        std::printf("%d gateways with %d in flight each, %zu bytes: busiest %.2f x the mean\n",
+                    gateways, in_flight, prompt.size(),
+                    static_cast<double>(counts.most() * kEndpointsMax) / picks);
+        EXPECT_LE(counts.most() * kEndpointsMax, 3 * picks);
+      }
+    }
+  }
+}
+
+TEST(SystemDegradedPick, FindsTheHomeAsFirstFallbackWhereItHadItsShare) {
+  Daemon daemon({.endpoints = 8});
+  const Client client(daemon);
+  const Result result;
+  const Request request(prompt_of(kPromptBytes, 1));
+  ASSERT_EQ(pick(client, request, result), 0);
+  ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  const std::string home = result.name();
+  kill_and_reap(daemon);
+  int elsewhere = 0;
+  for (int turn = 0; turn < 50; ++turn) {
+    ASSERT_EQ(pick(client, request, result), 0);
+    ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+    ASSERT_EQ(result.count(), 8U);
+    elsewhere += result.name() == home ? 0 : 1;
+    EXPECT_EQ(result.name(result.name() == home ? 0 : 1), home);
+  }
+  EXPECT_GT(elsewhere, 25);
 }
 
 }  // namespace
