@@ -9,7 +9,10 @@
 
 namespace pickd::base {
 
-inline bool is_control(char letter) { return (letter >= 0 && letter < ' ') || letter == 0x7F; }
+inline bool is_control(char letter) {
+  const auto byte = static_cast<unsigned char>(letter);  // char has a sign here and none there
+  return byte < ' ' || byte == 0x7F;
+}
 
 // At most `bytes_max` bytes of it; what is not printable ASCII is a question mark, and so is a
 // quote, which ends the text where it is quoted.
