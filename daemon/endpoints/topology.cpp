@@ -7,8 +7,9 @@ namespace pickd::endpoints {
 Topology::Topology(std::vector<TopologyEndpoint> endpoints) : endpoints_(std::move(endpoints)) {
   for (std::size_t at = 0; at < endpoints_.size(); ++at) {
     const TopologyEndpoint& endpoint = endpoints_[at];
-    if (endpoint.id >= by_id_.size()) by_id_.resize(endpoint.id + 1U, kNone);
-    by_id_[endpoint.id] = static_cast<std::uint16_t>(at);
+    if (endpoint.id >= briefs_.size()) briefs_.resize(endpoint.id + 1U);
+    briefs_[endpoint.id] = {endpoint.text_version, endpoint.latency_class,
+                            static_cast<std::uint16_t>(at)};
     all_.push_back(endpoint.id);
     if (endpoint.models.empty()) any_model_.push_back(endpoint.id);
     for (const std::string& model : endpoint.models) by_model_[model].push_back(endpoint.id);

@@ -56,9 +56,19 @@ class Topology {
   explicit Topology(std::vector<TopologyEndpoint> endpoints);
 
   const std::vector<TopologyEndpoint>& endpoints() const { return endpoints_; }
+  // What every pick reads of every candidate, side by side: an endpoint itself is many lines.
+  struct Brief {
+    std::uint32_t text_version = 0;
+    std::uint16_t latency_class = 0;
+    static constexpr std::uint16_t kNowhere = 0xFFFF;
+    std::uint16_t at = kNowhere;  // in endpoints()
+  };
+  // Of an id that candidates() names.
+  const Brief& brief(std::uint32_t id) const { return briefs_[id]; }
   // The endpoint of an id, or nullptr.
   const TopologyEndpoint* find(std::uint32_t id) const {
-    return id < by_id_.size() && by_id_[id] != kNone ? &endpoints_[by_id_[id]] : nullptr;
+    return id < briefs_.size() && briefs_[id].at != Brief::kNowhere ? &endpoints_[briefs_[id].at]
+                                                                    : nullptr;
   }
   const TopologyEndpoint* find_name(std::string_view name) const;
 
@@ -73,7 +83,6 @@ class Topology {
   }
 
  private:
-  static constexpr std::uint16_t kNone = 0xFFFF;
   struct TextHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const {
@@ -84,7 +93,7 @@ class Topology {
   using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 
   std::vector<TopologyEndpoint> endpoints_;
-  std::vector<std::uint16_t> by_id_;
+  std::vector<Brief> briefs_;  // by id
   TextMap<std::vector<std::uint16_t>> by_model_;
   std::vector<std::uint16_t> all_;
   std::vector<std::uint16_t> any_model_;  // those that list no models

@@ -35,10 +35,6 @@ constexpr std::uint32_t endpoint_of(std::uint64_t word) {
 }
 constexpr bool is_followed(std::uint64_t word) { return (word & kFollowed) != 0; }
 
-float not_below_zero(std::int64_t value) {
-  return static_cast<float>(std::max<std::int64_t>(0, value));
-}
-
 }  // namespace
 
 LiveLoad::LiveLoad(std::uint32_t endpoint_ids, std::uint32_t flights)
@@ -250,30 +246,6 @@ LiveLoad::Change LiveLoad::move(std::uint32_t flight_index, Place to, std::uint6
   begin(flight_index, {to}, size, false, now_ns);
   if ((word & kWaits) == 0) first_token(flight_index, now_ns);
   return ended;
-}
-
-EndpointLoad LiveLoad::load(std::uint32_t endpoint_id, std::uint32_t generation,
-                            std::uint64_t now_ns) const {
-  EndpointLoad load;
-  const Endpoint& endpoint = endpoints_[endpoint_id];
-  if (endpoint.generation.load(kRelaxed) != generation) return load;
-  load.queued_requests = not_below_zero(endpoint.queued_requests.load(kRelaxed));
-  load.queued_tokens = not_below_zero(endpoint.queued_tokens.load(kRelaxed));
-  load.queued_work = not_below_zero(endpoint.queued_work.load(kRelaxed));
-  load.running = not_below_zero(endpoint.running.load(kRelaxed));
-  load.kv_tokens = not_below_zero(endpoint.kv_tokens.load(kRelaxed));
-  load.queued_kv_tokens = not_below_zero(endpoint.queued_kv_tokens.load(kRelaxed));
-  if (load.queued_requests > 0) {
-    const std::uint64_t head = endpoint.head_size.load(kRelaxed);
-    const std::uint64_t since = endpoint.head_ns.load(kRelaxed);
-    const auto tokens = static_cast<double>(head >> 32);
-    load.head_tokens = static_cast<float>(tokens);
-    load.head_work =
-        static_cast<float>(attention_work(tokens, static_cast<double>(head & 0xFFFFFFFF)));
-    load.head_age_s =
-        now_ns > since ? static_cast<float>(static_cast<double>(now_ns - since) * 1e-9) : 0;
-  }
-  return load;
 }
 
 }  // namespace pickd::latency

@@ -34,6 +34,7 @@ void Candidates::compact(ColumnSet produced) {
     if (arrays.keep[at] == 0) continue;
     if (kept != at) {
       arrays.ids[kept] = arrays.ids[at];
+      arrays.latency_classes[kept] = arrays.latency_classes[at];
       arrays.lives[kept] = arrays.lives[at];
       arrays.endpoints[kept] = arrays.endpoints[at];
       arrays.match_blocks[kept] = arrays.match_blocks[at];

@@ -60,6 +60,7 @@ class Candidates {
   std::size_t count = 0;
 
   std::uint16_t* ids() { return arrays_->ids; }
+  std::uint16_t* latency_classes() { return arrays_->latency_classes; }
   std::uint64_t* lives() { return arrays_->lives; }  // LifeWord bits as this pick saw them
   const endpoints::TopologyEndpoint** endpoints() { return arrays_->endpoints; }
   std::span<float> column(Column column) {
@@ -69,6 +70,7 @@ class Candidates {
     return {arrays_->columns[static_cast<std::size_t>(column)], count};
   }
   const std::uint16_t* ids() const { return arrays_->ids; }
+  const std::uint16_t* latency_classes() const { return arrays_->latency_classes; }
   const std::uint64_t* lives() const { return arrays_->lives; }
   const endpoints::TopologyEndpoint* const* endpoints() const { return arrays_->endpoints; }
   std::span<std::uint32_t> match_blocks() { return {arrays_->match_blocks, count}; }
@@ -84,6 +86,7 @@ class Candidates {
  private:
   struct Arrays {
     std::uint16_t ids[kMax];
+    std::uint16_t latency_classes[kMax];
     std::uint8_t keep[kMax];
     std::uint64_t lives[kMax];
     const endpoints::TopologyEndpoint* endpoints[kMax];

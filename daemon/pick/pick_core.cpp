@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "daemon/endpoints/endpoint_spec.hpp"
+#include "daemon/pick/column_loops.hpp"
 #include "daemon/pick/gather.hpp"
 #include "daemon/pick/predictions.hpp"
 
@@ -259,8 +260,8 @@ void PickCore::sum_scores(const Run& run, const Profile& profile) const {
     std::fill_n(scores, candidates.count, kNoScore);
     // One NaN and the scorer is left out of this pick as a whole: half a scorer would bias the
     // others.
-    bool sound = scorer->score(context, {scores, candidates.count});
-    for (std::size_t at = 0; at < candidates.count; ++at) sound &= !std::isnan(scores[at]);
+    const bool sound = scorer->score(context, {scores, candidates.count}) &&
+                       all_are_numbers({scores, candidates.count});
     if (run.trace() != nullptr) {
       run.trace()->scorer(profile.scorer_name(use), weight, {scores, candidates.count}, !sound);
     }
@@ -268,10 +269,7 @@ void PickCore::sum_scores(const Run& run, const Profile& profile) const {
       run.counters.add(abi::Counter::plugin_failures);
       continue;
     }
-    for (std::size_t at = 0; at < candidates.count; ++at) {
-      if (scores[at] == kNoScore) continue;
-      sums[at] += weight * static_cast<double>(std::clamp(scores[at], 0.0F, 1.0F));
-    }
+    add_weighted({scores, candidates.count}, weight, sums);
   }
 }
 
@@ -293,7 +291,7 @@ void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& r
   for (std::uint32_t place = 0; place < ranking.count; ++place)
     result.endpoints[place] = picked_at(run, ranking.order[place]);
   const auto matches = candidates.match_blocks();
-  const std::uint32_t longest = *std::max_element(matches.begin(), matches.end());
+  const std::uint32_t longest = greatest(matches);
   const std::size_t winner = ranking.order[0];
   const bool session = (result.profile->columns() & column_bit(Column::kSession)) != 0 &&
                        candidates.column(Column::kSession)[winner] == 1.0F;

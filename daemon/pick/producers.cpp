@@ -14,6 +14,7 @@ namespace pickd::pick {
 namespace {
 
 struct Inputs {
+  ColumnSet wanted;
   const ProducerSources& sources;
   const SourceSettings& settings;
   const PickRequest& request;
@@ -37,47 +38,24 @@ void produce_match(const Inputs& in) {
                           blocks, in.scratch);
   const auto column = in.candidates.column(Column::kMatchBlocks);
   const auto uncached = in.candidates.column(Column::kUncachedTokens);
+  // Signed: the baseline's vectors turn no others into floats. Fewer blocks than 2^31 by far.
+  const auto blocks_min = static_cast<std::int32_t>(in.sources.blocks_min);
+  const auto block_tokens = static_cast<float>(in.sources.block_tokens);
+  const auto prompt_tokens = static_cast<float>(in.request.prompt_tokens);
   for (std::size_t at = 0; at < blocks.size(); ++at) {
-    if (blocks[at] < in.sources.blocks_min) blocks[at] = 0;  // too short to count
-    column[at] = static_cast<float>(blocks[at]);
-    uncached[at] =
-        static_cast<float>(in.request.prompt_tokens -
-                           match_tokens_of(in.request, blocks[at], in.sources.block_tokens));
+    const auto matched = static_cast<std::int32_t>(blocks[at]);
+    const std::int32_t counted = matched < blocks_min ? 0 : matched;  // too short to count
+    const float left = prompt_tokens - static_cast<float>(counted) * block_tokens;
+    blocks[at] = static_cast<std::uint32_t>(counted);
+    column[at] = static_cast<float>(counted);
+    uncached[at] = left > 0 ? left : 0;
   }
 }
 
-void produce_count(const Inputs& in, Column column, const abi::Word abi::EndpointRecord::*word) {
-  const auto values = in.candidates.column(column);
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    // Partner: change_count() of all workers; a count of another generation is nobody's load.
-    const abi::CountWord count{(in.record(at).*word).load(std::memory_order_relaxed)};
-    const bool own = count.generation() == abi::LifeWord{in.candidates.lives()[at]}.generation();
-    values[at] = own ? static_cast<float>(count.count()) : 0.0F;
-  }
-}
-
-// Our own requests, and on top of them those of others that the engine told of. Where it tells
-// nothing while others do, as many as with the worst of them: unknown is not idle.
-void produce_requests(const Inputs& in) {
-  produce_count(in, Column::kInflightRequests, &abi::EndpointRecord::inflight_requests);
-  const auto values = in.candidates.column(Column::kInflightRequests);
-  // The records are read once: they take more cache than all columns. Where an engine tells nothing
-  // the count is kept with its sign turned, 0 as -0, until the worst of the others is known.
-  float most = 0;
-  bool all_told = true;
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    const abi::EndpointRecord& record = in.record(at);
-    const std::uint32_t told = record.foreign_requests.load(std::memory_order_relaxed);
-    const bool known = told != abi::kUnknown32 && !told_is_stale(record, in.tick);
-    const auto foreign = static_cast<float>(told);
-    all_told &= known;
-    most = known ? std::max(most, foreign) : most;
-    values[at] = known ? values[at] + foreign : -values[at];
-  }
-  if (all_told) return;
-  for (float& value : values) {
-    if (std::signbit(value)) value = most - value;
-  }
+// Partner: change_count() of all workers; a count of another generation is nobody's load.
+float own_count(const abi::Word& word, std::uint32_t generation) {
+  const abi::CountWord count{word.load(std::memory_order_relaxed)};
+  return count.generation() == generation ? static_cast<float>(count.count()) : 0.0F;
 }
 
 // A value of the model at hand where the engine tells its models apart; nothing where it does not.
@@ -93,19 +71,71 @@ std::optional<std::uint32_t> told_of_model(const abi::EndpointRecord& record, st
   return std::nullopt;
 }
 
-void produce_told(const Inputs& in, Column column, const abi::HalfWord abi::EndpointRecord::*word,
-                  float scale, std::uint32_t (abi::ModelLoadWord::*of_model)() const = nullptr) {
-  const auto values = in.candidates.column(column);
+constexpr ColumnSet kRecordColumns =
+    columns_of(Column::kInflightRequests, Column::kInflightTokens, Column::kInflightPrompts,
+               Column::kWaiting, Column::kRunning, Column::kKvUse);
+
+// What the records say, all of it in one pass: they take more cache than all columns.
+void produce_records(const Inputs& in) {
+  const auto wants = [&in](Column column) { return (in.wanted & column_bit(column)) != 0; };
+  const bool requests = wants(Column::kInflightRequests);
+  const bool tokens = wants(Column::kInflightTokens);
+  const bool prompts = wants(Column::kInflightPrompts);
+  const bool waiting = wants(Column::kWaiting);
+  const bool running = wants(Column::kRunning);
+  const bool kv_use = wants(Column::kKvUse);
+  const auto own_requests = in.candidates.column(Column::kInflightRequests);
+  const auto own_tokens = in.candidates.column(Column::kInflightTokens);
+  const auto own_prompts = in.candidates.column(Column::kInflightPrompts);
+  const auto told_waiting = in.candidates.column(Column::kWaiting);
+  const auto told_running = in.candidates.column(Column::kRunning);
+  const auto told_kv_use = in.candidates.column(Column::kKvUse);
   const std::string_view model = in.request.model;
-  const std::uint32_t hash = of_model == nullptr || model.empty()
+  const std::uint32_t hash = model.empty() || !(waiting || running)
                                  ? 0
                                  : endpoints::adapter_hash(model.data(), model.size());
-  for (std::size_t at = 0; at < values.size(); ++at) {
+  float most = 0;
+  bool all_told = true;
+  for (std::size_t at = 0; at < in.candidates.count; ++at) {
     const abi::EndpointRecord& record = in.record(at);
-    std::uint32_t told = (record.*word).load(std::memory_order_relaxed);
-    if (hash != 0) told = told_of_model(record, hash, of_model).value_or(told);
-    const bool known = told != abi::kUnknown32 && !told_is_stale(record, in.tick);
-    values[at] = known ? static_cast<float>(told) * scale : kUnknown;
+    const std::uint32_t generation = abi::LifeWord{in.candidates.lives()[at]}.generation();
+    const bool stale = told_is_stale(record, in.tick);
+    if (requests) {
+      // Our own requests, and on top of them those of others that the engine told of. Where it
+      // tells nothing the count is kept with its sign turned, 0 as -0, until the worst of the
+      // others is known.
+      const float own = own_count(record.inflight_requests, generation);
+      const std::uint32_t told = record.foreign_requests.load(std::memory_order_relaxed);
+      const bool known = told != abi::kUnknown32 && !stale;
+      const float foreign = known ? static_cast<float>(told) : 0;
+      all_told &= known;
+      most = foreign > most ? foreign : most;
+      own_requests[at] = known ? own + foreign : -own;
+    }
+    if (tokens) own_tokens[at] = own_count(record.inflight_tokens, generation);
+    if (prompts) own_prompts[at] = own_count(record.inflight_prompts, generation);
+    const auto known_or_nan = [stale](std::uint32_t told, float scale) {
+      return told == abi::kUnknown32 || stale ? kUnknown : static_cast<float>(told) * scale;
+    };
+    if (waiting) {
+      std::uint32_t told = record.waiting.load(std::memory_order_relaxed);
+      if (hash != 0)
+        told = told_of_model(record, hash, &abi::ModelLoadWord::waiting).value_or(told);
+      told_waiting[at] = known_or_nan(told, 1);
+    }
+    if (running) {
+      std::uint32_t told = record.running.load(std::memory_order_relaxed);
+      if (hash != 0)
+        told = told_of_model(record, hash, &abi::ModelLoadWord::running).value_or(told);
+      told_running[at] = known_or_nan(told, 1);
+    }
+    if (kv_use)
+      told_kv_use[at] = known_or_nan(record.kv_use_ppm.load(std::memory_order_relaxed), 1e-6F);
+  }
+  if (!requests || all_told) return;
+  // As many as with the worst of those that tell: unknown is not idle.
+  for (float& value : own_requests) {
+    if (std::signbit(value)) value = most - value;
   }
 }
 
@@ -190,29 +220,7 @@ struct Producer {
 
 const Producer kProducers[] = {
     {column_bit(Column::kMatchBlocks) | column_bit(Column::kUncachedTokens), produce_match},
-    {column_bit(Column::kInflightRequests), produce_requests},
-    {column_bit(Column::kInflightTokens),
-     [](const Inputs& in) {
-       produce_count(in, Column::kInflightTokens, &abi::EndpointRecord::inflight_tokens);
-     }},
-    {column_bit(Column::kInflightPrompts),
-     [](const Inputs& in) {
-       produce_count(in, Column::kInflightPrompts, &abi::EndpointRecord::inflight_prompts);
-     }},
-    {column_bit(Column::kWaiting),
-     [](const Inputs& in) {
-       produce_told(in, Column::kWaiting, &abi::EndpointRecord::waiting, 1.0F,
-                    &abi::ModelLoadWord::waiting);
-     }},
-    {column_bit(Column::kRunning),
-     [](const Inputs& in) {
-       produce_told(in, Column::kRunning, &abi::EndpointRecord::running, 1.0F,
-                    &abi::ModelLoadWord::running);
-     }},
-    {column_bit(Column::kKvUse),
-     [](const Inputs& in) {
-       produce_told(in, Column::kKvUse, &abi::EndpointRecord::kv_use_ppm, 1e-6F);
-     }},
+    {kRecordColumns, produce_records},
     {column_bit(Column::kAdapter), produce_adapter},
     {column_bit(Column::kSession), produce_session},
     {kPredictionColumns, produce_predicted},  // after the match: it reads what is not cached
@@ -233,8 +241,8 @@ void produce(ColumnSet wanted, const ProducerSources& sources, const SourceSetti
              const PickRequest& request, std::uint64_t tick,
              const latency::Coefficients* coefficients, std::uint64_t session_ttl_ticks,
              prefix::MatchScratch& scratch, Candidates& candidates) {
-  const Inputs in{sources,      settings,          request, tick,
-                  coefficients, session_ttl_ticks, scratch, candidates};
+  const Inputs in{wanted,       sources,           settings, request,   tick,
+                  coefficients, session_ttl_ticks, scratch,  candidates};
   for (const Producer& producer : kProducers) {
     if ((producer.columns & wanted) != 0) producer.run(in);
   }

@@ -70,7 +70,13 @@ class Matcher {
   Matcher(const TableParts& parts, std::span<const std::uint64_t> keys, std::uint32_t now,
           std::span<const std::uint16_t> ids, std::span<const std::uint64_t> lives,
           std::span<std::uint32_t> match_blocks, MatchScratch& scratch)
-      : parts_(parts), keys_(keys), now_(now), ids_(ids), blocks_(match_blocks), scratch_(scratch) {
+      : parts_(parts),
+        keys_(keys),
+        now_(now),
+        ids_(ids),
+        lives_(lives),
+        blocks_(match_blocks),
+        scratch_(scratch) {
     // Acquire: what the maintenance forgot before it raised the horizon stays forgotten for this
     // pick.
     const std::uint64_t global = parts.global_horizon->load(std::memory_order_acquire);
@@ -78,8 +84,8 @@ class Matcher {
     markers_ = {horizon, abi::live_span(horizon, now)};
     for (std::size_t i = 0; i < ids.size(); ++i) {
       scratch.position[ids[i] & (abi::kEndpointIdsMax - 1)] = static_cast<std::uint16_t>(i);
-      scratch.assumed[i] = live_range(abi::LifeWord{lives[i]}, now);
     }
+    std::fill(match_blocks.begin(), match_blocks.end(), 0);  // whoever holds nothing stays so
   }
 
   void gallop() {
@@ -216,7 +222,7 @@ class Matcher {
   }
 
   PICKD_INLINE LiveRange range_of(std::uint32_t at, std::uint32_t endpoint, abi::Tier tier) const {
-    if (tier == abi::Tier::kAssumed) return scratch_.assumed[at];
+    if (tier == abi::Tier::kAssumed) return live_range(abi::LifeWord{lives_[at]}, now_);
     // Acquire: a reset that this pick's life word shows was stored after the confirmed floor.
     return live_range({parts_.records[endpoint].confirmed_life.load(std::memory_order_acquire)},
                       now_);
@@ -256,6 +262,7 @@ class Matcher {
   }
 
   void settle(const Set& set, std::uint32_t count) {
+    if (count == 0) return;
     set.for_each([&](std::uint32_t at) { blocks_[at] = count; });
   }
 
@@ -293,6 +300,7 @@ class Matcher {
   std::span<const std::uint64_t> keys_;
   std::uint32_t now_;
   std::span<const std::uint16_t> ids_;
+  std::span<const std::uint64_t> lives_;
   std::span<std::uint32_t> blocks_;
   MatchScratch& scratch_;
   LiveRange markers_;
@@ -317,8 +325,12 @@ void with_matcher(const TableParts& parts, std::span<const std::uint64_t> keys, 
   };
   if (ids.size() <= 64)
     start.template operator()<1>();
+  else if (ids.size() <= 128)
+    start.template operator()<2>();
   else if (ids.size() <= 512)
     start.template operator()<8>();
+  else if (ids.size() <= 1024)
+    start.template operator()<16>();
   else
     start.template operator()<64>();
 }

@@ -1,5 +1,5 @@
 // MatchScratch: what a match needs besides its arguments, so that it allocates nothing. One per
-// worker, about 70 KiB, made once; not shared between threads. Nothing in it outlives a call.
+// worker, about 25 KiB, made once; not shared between threads. Nothing in it outlives a call.
 #pragma once
 
 #include <array>
@@ -23,9 +23,8 @@ struct MatchScratch {
   };
   static constexpr std::size_t kGroups = abi::kEndpointIdsMax / abi::kEndpointGroupSize;
 
-  std::array<std::uint16_t, abi::kEndpointIdsMax>
-      position{};                                         // of an endpoint id among the candidates
-  std::array<LiveRange, abi::kEndpointIdsMax> assumed{};  // by position
+  // Of an endpoint id among the candidates.
+  std::array<std::uint16_t, abi::kEndpointIdsMax> position{};
   std::array<std::uint32_t, kGroups> group_turn{};  // last look that put the group on the list
   std::array<Group, kGroups> groups{};
   std::uint32_t turn = 0;

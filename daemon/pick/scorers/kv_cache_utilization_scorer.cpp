@@ -1,6 +1,4 @@
 // kv-cache-utilization-scorer: how much of its KV cache the engine has free.
-#include <cmath>
-
 #include "daemon/pick/parameters.hpp"
 
 namespace pickd::pick {
@@ -11,9 +9,8 @@ class KvCacheUtilizationScorer final : public Scorer {
  public:
   bool score(const PickContext& context, std::span<float> scores) const override {
     const auto kv_use = context.candidates.column(Column::kKvUse);
-    for (std::size_t at = 0; at < scores.size(); ++at) {
-      if (!std::isnan(kv_use[at])) scores[at] = 1.0F - kv_use[at];
-    }
+    for (std::size_t at = 0; at < scores.size(); ++at)
+      scores[at] = kv_use[at] == kv_use[at] ? 1.0F - kv_use[at] : scores[at];
     return true;
   }
 };

@@ -25,23 +25,30 @@ class LeastPredictedCostScorer final : public Scorer {
     const float least = std::max(lowest, kCostMin);
     const float best = least + std::min(least * kSameShare, kSameSecondsMax);
     for (std::size_t at = 0; at < scores.size(); ++at) {
-      const float score = std::min(1.0F, best / std::max(kCostMin, cost[at]));
-      scores[at] = cost[at] >= 0 ? score : kNoScore;
+      const float score = best / (cost[at] > kCostMin ? cost[at] : kCostMin);
+      const float at_most_one = score < 1.0F ? score : 1.0F;
+      scores[at] = cost[at] >= 0 ? at_most_one : kNoScore;
     }
     return true;
   }
 
  private:
-  // Infinite when no cost is a number. Four minima, so that none waits for the one before it.
+  // Infinite when no cost is a number. Minima in lanes, so that none waits for the one before it.
   static float lowest_of(std::span<const float> costs) {
-    constexpr std::size_t kMinima = 4;
-    float lowest[kMinima];
-    std::fill(std::begin(lowest), std::end(lowest), std::numeric_limits<float>::infinity());
-    for (std::size_t at = 0; at < costs.size(); ++at) {
-      // Written so that NaN is never lower; what is below 0 is no cost.
-      float& least = lowest[at % kMinima];
-      least = costs[at] >= 0 && costs[at] < least ? costs[at] : least;
+    constexpr std::size_t kLanes = 8;
+    constexpr float kNone = std::numeric_limits<float>::infinity();
+    // What is no number or below 0 is no cost.
+    const auto cost_or_none = [](float cost) { return cost >= 0 ? cost : kNone; };
+    float lowest[kLanes];
+    std::fill(std::begin(lowest), std::end(lowest), kNone);
+    std::size_t at = 0;
+    for (; at + kLanes <= costs.size(); at += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const float cost = cost_or_none(costs[at + lane]);
+        lowest[lane] = cost < lowest[lane] ? cost : lowest[lane];
+      }
     }
+    for (; at < costs.size(); ++at) lowest[0] = std::min(lowest[0], cost_or_none(costs[at]));
     return *std::min_element(std::begin(lowest), std::end(lowest));
   }
 };

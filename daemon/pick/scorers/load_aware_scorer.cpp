@@ -1,4 +1,7 @@
 // load-aware-scorer: half a point for an empty queue, falling to nothing at a queue of `threshold`.
+#include <algorithm>
+#include <cmath>
+
 #include "daemon/pick/parameters.hpp"
 #include "daemon/pick/scorers/least.hpp"
 

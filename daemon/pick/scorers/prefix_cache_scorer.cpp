@@ -20,12 +20,11 @@ class PrefixCacheScorer final : public Scorer {
     const auto uncached = context.candidates.column(Column::kUncachedTokens);
     const auto prompt_tokens = static_cast<float>(context.request.prompt_tokens);
     const float share = total == 0 ? 0.0F : (1.0F - length_weight_) / static_cast<float>(total);
+    for (std::size_t at = 0; at < scores.size(); ++at) scores[at] = share * match_blocks[at];
+    if (length_weight_ == 0.0F) return true;
     for (std::size_t at = 0; at < scores.size(); ++at) {
-      scores[at] = share * match_blocks[at];
-      if (length_weight_ != 0.0F) {
-        const float length = std::min(1.0F, (prompt_tokens - uncached[at]) / length_scale_tokens_);
-        scores[at] += length_weight_ * length * length;
-      }
+      const float length = std::min(1.0F, (prompt_tokens - uncached[at]) / length_scale_tokens_);
+      scores[at] += length_weight_ * length * length;
     }
     return true;
   }
