@@ -83,6 +83,18 @@ TEST(Sums, TakeANegativeWeightForTheReverse) {
   EXPECT_EQ(rig->names(rig->pick_only(rig->request())), (Names{"e3", "e2", "e1"}));
 }
 
+TEST(Sums, TakeWeightsOfAnyFiniteValue) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const auto huge = rig_of({{{true, {1, 0.5F, 0}}, 1e300}, {{true, {0, 1, 1}}, 1}});
+  EXPECT_EQ(huge->names(huge->pick_only(huge->request())), (Names{"e1", "e2", "e3"}));
+  const auto tiny = rig_of({{{true, {0, 0.5F, 1}}, 5e-324}});
+  EXPECT_EQ(tiny->name(tiny->pick_only(tiny->request())), "e3");
+  // A sum beyond all numbers stays beyond them, and is in order all the same.
+  const auto over =
+      rig_of({{{true, {1, 0, 0}}, kMost}, {{true, {1, 0, 1}}, kMost}, {{true, {1, 1, 1}}, -kMost}});
+  EXPECT_EQ(over->names(over->pick_only(over->request())), (Names{"e1", "e3", "e2"}));
+}
+
 TEST(Sums, HonourAWeightOfZero) {
   const auto rig = rig_of({{{true, {1, 0.5F, 0}}, 0}});
   expect_sums(*rig, 0, 0, 0);
