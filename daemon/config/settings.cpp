@@ -186,7 +186,7 @@ const std::vector<Setting>& settings() {
 
       {"latency.enabled", AT(latency.enabled), kBoolean, "true", {}, "",
        "Without it nothing is learned or predicted, and the profile is epp-default unless the "
-       "file says another."},
+       "file says another; least-predicted-cost is refused then."},
       {"latency.memory_samples", AT(latency.memory_samples), kInteger, "500", {50, 100'000},
        "requests",
        "How many requests the models and their measured errors look back on, about; fewer follow "

@@ -134,6 +134,7 @@ struct PluginInfo {
   std::string_view formula;  // how a score comes about, and where the rule is from
   std::vector<ParameterInfo> parameters;
   std::unique_ptr<Plugin> (*make)(Parameters& parameters);
+  bool predictions_alone = false;  // where nothing is predicted it has nothing to go by
 };
 
 // The registry, made from plugins.def.

@@ -20,11 +20,27 @@ std::vector<std::string> known_types() {
   return types;
 }
 
+std::string nothing_predicted(std::string_view what) {
+  return config::shown(what) +
+         " goes by predictions, and `latency.enabled` is false; set that to true, or take another "
+         "profile, `" +
+         std::string(kPlainProfile) + "` for example";
+}
+
+bool goes_by_predictions_alone(const config::SchedulingConfig& scheduling) {
+  return std::any_of(scheduling.plugins.begin(), scheduling.plugins.end(),
+                     [](const config::PluginConfig& plugin) {
+                       const PluginInfo* info = find_plugin(plugin.type);
+                       return info != nullptr && info->predictions_alone;
+                     });
+}
+
 }  // namespace
 
 class ScheduleMaker {
  public:
-  explicit ScheduleMaker(const config::SchedulingConfig& scheduling) : scheduling_(scheduling) {}
+  explicit ScheduleMaker(const config::SchedulingConfig& scheduling, bool predicts = true)
+      : scheduling_(scheduling), predicts_(predicts) {}
 
   base::Result<std::unique_ptr<const Schedule>> make() {
     for (const config::PluginConfig& plugin : scheduling_.plugins) make_plugin(plugin);
@@ -54,6 +70,8 @@ class ScheduleMaker {
                       config::suggestion(config.type, known_types()));
       return nullptr;
     }
+    if (info->predictions_alone && !predicts_)
+      errors_.add(config.place, "type", nothing_predicted(config.type));
     Parameters parameters(*info, config, errors_);
     std::shared_ptr<Plugin> plugin = info->make(parameters);
     for (const Parameters::Reference& reference : parameters.finish())
@@ -155,6 +173,7 @@ class ScheduleMaker {
   }
 
   const config::SchedulingConfig& scheduling_;
+  bool predicts_;
   config::Errors errors_;
   std::unique_ptr<Schedule> made_{new Schedule()};
   PluginInstances instances_;
@@ -170,7 +189,7 @@ std::unique_ptr<const Schedule> Schedule::of(std::unique_ptr<const Profile> prof
 base::Result<std::unique_ptr<const Schedule>> Schedule::make(
     const config::SchedulingConfig& scheduling, bool predicts) {
   if (scheduling.profile.empty() && !scheduling.profiles.empty())
-    return ScheduleMaker(scheduling).make();
+    return ScheduleMaker(scheduling, predicts).make();
   const std::string_view by_default = predicts ? kDefaultProfile : kPlainProfile;
   const std::string_view name = scheduling.profile.empty() ? by_default : scheduling.profile;
   const BuiltinProfile* builtin = find_builtin_profile(name);
@@ -183,6 +202,11 @@ base::Result<std::unique_ptr<const Schedule>> Schedule::make(
     return base::Error{-EINVAL, errors.text()};
   }
   config::SchedulingConfig made = builtin->make();
+  if (!predicts && goes_by_predictions_alone(made)) {
+    config::Errors errors;
+    errors.add(scheduling.profile_place, "scheduling.profile", nothing_predicted(name));
+    return base::Error{-EINVAL, errors.text()};
+  }
   // The detector may be configured beside a built-in profile.
   made.detector = scheduling.detector;
   made.detector_parameters = scheduling.detector_parameters;

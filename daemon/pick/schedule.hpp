@@ -22,8 +22,8 @@ namespace pickd::pick {
 class Schedule {
  public:
   // The named built-in profile, the configured ones, or the default: where nothing is predicted
-  // (`predicts`), that of the Endpoint Picker. The error's text lists everything that is wrong, a
-  // line each.
+  // (`predicts`), that of the Endpoint Picker; what goes by predictions alone is refused there. The
+  // error's text lists everything that is wrong, a line each.
   static base::Result<std::unique_ptr<const Schedule>> make(
       const config::SchedulingConfig& scheduling, bool predicts = true);
   // One profile, run always.

@@ -180,6 +180,33 @@ TEST(ProfileErrors, NameAnUnknownProfileAndTheNearest) {
                {"pickd.yaml:2", "round-robbin", "`round-robin`"});
 }
 
+// Without predictions this scorer knows nothing of anybody, and every pick would be a draw.
+TEST(ProfileErrors, RefuseWhatGoesByPredictionsAloneWhereNothingIsPredicted) {
+  config::SchedulingConfig by_name;
+  by_name.profile = "least-predicted-cost";
+  by_name.profile_place = {"pickd.yaml", 3};
+  const auto named = Schedule::make(by_name, false);
+  ASSERT_FALSE(named);
+  EXPECT_EQ(named.error().text,
+            "pickd.yaml:3: scheduling.profile: `least-predicted-cost` goes by predictions, and "
+            "`latency.enabled` is false; set that to true, or take another profile, `epp-default` "
+            "for example");
+  auto listed = scheduling({{"least-predicted-cost-scorer", 2.0}, {"queue-scorer"}});
+  listed.plugins[0].place = {"pickd.yaml", 5};
+  const auto made = Schedule::make(listed, false);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().text.find("pickd.yaml:5: type: `least-predicted-cost-scorer` goes by"),
+            std::string::npos)
+      << made.error().text;
+  EXPECT_TRUE(Schedule::make(listed, true));
+  // Nobody asked for it: the default there is another one.
+  const auto by_default = Schedule::make({}, false);
+  ASSERT_TRUE(by_default);
+  EXPECT_EQ((*by_default)->name(), "epp-default");
+  // These have something else to go by.
+  EXPECT_TRUE(Schedule::make(scheduling({{"latency-scorer"}, {"slo-risk-scorer"}}), false));
+}
+
 TEST(ProfileErrors, SayWhatALabelSelectorNeeds) {
   const auto selector = [](const std::string& parameters) {
     return error_of(one("label-selector-filter", parameters));

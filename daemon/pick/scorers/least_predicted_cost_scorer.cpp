@@ -68,7 +68,8 @@ PluginInfo describe_least_predicted_cost_scorer() {
           {},
           [](Parameters&) -> std::unique_ptr<Plugin> {
             return std::make_unique<LeastPredictedCostScorer>();
-          }};
+          },
+          true};
 }
 
 }  // namespace pickd::pick
