@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "daemon/prefix/horizons.hpp"
+
 namespace pickd::pick {
 
 namespace {
@@ -48,9 +50,9 @@ void gather_state(const std::vector<std::uint16_t>& ids, abi::EndpointState want
     candidates.endpoints()[taken] = endpoints + brief.at;
     ++taken;
   }
+  candidates.count = taken;
 }
 
-  candidates.count = taken;
 }  // namespace
 
 Gathered gather_candidates(const PickRequest& request, const endpoints::Topology& topology,
@@ -77,6 +79,20 @@ Gathered gather_candidates(const PickRequest& request, const endpoints::Topology
     if (candidates.count != 0) return {0, true};
   }
   return {-EHOSTUNREACH, false};
+}
+
+void limit_affinity(const PickRequest& request, std::uint64_t tick, Candidates& candidates) {
+  constexpr std::uint64_t kTickMs = abi::kTickNs / 1'000'000;
+  const std::uint64_t ttl_ticks = request.affinity_ttl_ms / kTickMs;
+  if (request.affinity_ttl_ms == 0 || ttl_ticks > prefix::kTtlTicksMax) return;
+  const auto now = static_cast<std::uint32_t>(tick) & abi::kStampMask;
+  const auto limit = static_cast<std::uint32_t>(tick - ttl_ticks) & abi::kStampMask;
+  for (std::size_t at = 0; at < candidates.count; ++at) {
+    const abi::LifeWord life{candidates.lives()[at]};
+    candidates.lives()[at] = abi::LifeWord::make(life.generation(), life.floor(),
+                                                 abi::newer_stamp(life.horizon(), limit, now))
+                                 .bits;
+  }
 }
 
 }  // namespace pickd::pick

@@ -21,4 +21,8 @@ Gathered gather_candidates(const PickRequest& request, const endpoints::Topology
                            const abi::EndpointRecord* records,
                            std::bitset<abi::kEndpointIdsMax>& subset, Candidates& candidates);
 
+// Of a request that says how long its affinity lasts: what was stamped longer ago does not live for
+// this pick.
+void limit_affinity(const PickRequest& request, std::uint64_t tick, Candidates& candidates);
+
 }  // namespace pickd::pick

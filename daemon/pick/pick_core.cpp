@@ -138,6 +138,7 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   };
 
   const Gathered gathered =
+  limit_affinity(request, tick, scratch.candidates);
       gather_candidates(request, topology, parts_.records, scratch.subset, scratch.candidates);
   run.least_bad = gathered.least_bad;
   result.status = gathered.status;
@@ -212,7 +213,10 @@ bool PickCore::rank(const Run& run, const Profile& profile, Stage stage, Ranking
   PickTrace* const trace = run.trace();
   if (trace != nullptr) trace->stage(stage, profile.name(), run.least_bad, candidates);
   const SourceSettings& settings = run.scratch.schedule->sources();
-  const std::uint64_t session_ttl_ticks = profile.session_ttl_ms() / kTickMs;
+  std::uint64_t session_ttl_ms = profile.session_ttl_ms();
+  if (run.request.affinity_ttl_ms != 0)
+    session_ttl_ms = std::min(session_ttl_ms, run.request.affinity_ttl_ms);
+  const std::uint64_t session_ttl_ticks = session_ttl_ms / kTickMs;
   const auto fill = [&](ColumnSet columns) {
     produce(columns, sources_, settings, run.request, run.tick, run.coefficients, session_ttl_ticks,
             run.scratch.match, candidates);

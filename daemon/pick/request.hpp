@@ -20,6 +20,8 @@ struct PickRequest {
   std::uint32_t expected_output_tokens = 0;  // 0: unknown
   float slo_ttft_ms = 0;                     // 0: none
   float slo_itl_ms = 0;                      // 0: none
+  // Who served this prefix or session longer ago draws it no more; 0: as configured.
+  std::uint64_t affinity_ttl_ms = 0;
   bool predict = true;  // false: no SLO is sought for it, load and prefix decide
   std::int16_t priority = 0;
   std::uint8_t endpoints_max = abi::kResultEndpointsMax;

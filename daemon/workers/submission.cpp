@@ -5,6 +5,7 @@
 
 #include "daemon/base/untrusted.hpp"
 #include "daemon/workers/slo_headers.hpp"
+#include "daemon/workers/ttl_header.hpp"
 
 namespace pickd::workers {
 
@@ -111,6 +112,7 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   pick::PickRequest& request = decoded.request;
   request = {};
   decoded.slo_ignored = 0;
+  decoded.ttl_ignored = 0;
   // The keys stand at a multiple of 8 of a buffer that is aligned for them.
   static_assert(sizeof(abi::PickRecord) % alignof(std::uint64_t) == 0);
   request.keys = {reinterpret_cast<const std::uint64_t*>(record.data() + sizeof head), *key_count};
@@ -130,6 +132,7 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
     return false;
   read_slos(request, &decoded.slo_ignored);
   return true;
+  read_affinity_ttl(request, &decoded.ttl_ignored);
 }
 
 bool decode_report(std::span<const std::byte> record, DecodedReport& decoded) {

@@ -25,6 +25,7 @@ struct DecodedPick {
   pick::PickRequest request;
   bool cut = false;
   std::uint32_t slo_ignored = 0;       // SLO values that were no time of a request
+  std::uint32_t ttl_ignored = 0;       // affinity TTLs that were no time
   std::uint32_t answer_bytes_max = 0;  // as told; 0: no limit
 };
 

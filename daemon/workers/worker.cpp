@@ -335,6 +335,8 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   if (traced) traces_.put(trace_.words());
   if (decoded.cut) counters_.add(abi::Counter::picks_cut);
   if (decoded.slo_ignored != 0) counters_.add(abi::Counter::slo_ignored, decoded.slo_ignored);
+  if (decoded.ttl_ignored != 0)
+    counters_.add(abi::Counter::affinity_ttl_ignored, decoded.ttl_ignored);
   const std::span<std::byte> room =
       decoded.answer_bytes_max == 0
           ? std::span<std::byte>(answer_)

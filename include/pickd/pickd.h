@@ -198,7 +198,9 @@ typedef struct pickd_request {
   const pickd_slice *subset;
   size_t subset_count;
 
-  /* Headers and labels for plugins that ask for them. At most 32, each key and value 255 bytes. */
+  /* Headers and labels for plugins that ask for them. At most 32, each key and value 255 bytes.
+   * x-pickd-affinity-ttl ("90s", "5m", "1h", a number of seconds): who served this prefix or session longer
+   * ago than that draws the request no more. It shortens what the daemon is configured to, never lengthens. */
   const pickd_attribute *attributes;
   size_t attribute_count;
   size_t attribute_stride; /* 0: sizeof(pickd_attribute) */

@@ -269,6 +269,22 @@ TEST_F(DecodePick, RefusesAWishForNoOrTooManyEndpoints) {
 
 // Field case 91: no SLO value makes a request the most urgent.
 TEST_F(DecodePick, ReadsSlosThatAreNoTimeOfARequestAsNoneAndCountsThem) {
+// Field case 46: a TTL of the request, and none where it is no time.
+TEST_F(DecodePick, ReadsHowLongTheRequestsAffinityLasts) {
+  const auto ttl_of = [this](const std::string& value) {
+    pick_.fields.clear();
+    pick_.field(abi::FieldKind::kAttribute, std::string("x-pickd-affinity-ttl\0", 21) + value);
+    EXPECT_TRUE(decode(pick_.build()));
+    return decoded_.request.affinity_ttl_ms;
+  };
+  EXPECT_EQ(ttl_of("5m"), 300'000U);
+  EXPECT_EQ(decoded_.ttl_ignored, 0U);
+  EXPECT_EQ(ttl_of("for ever"), 0U);
+  EXPECT_EQ(decoded_.ttl_ignored, 1U);
+  EXPECT_EQ(ttl_of("1h"), 3'600'000U);
+  EXPECT_EQ(decoded_.ttl_ignored, 0U);
+}
+
   const float infinity = std::numeric_limits<float>::infinity();
   const float day_ms = 24.0F * 3600 * 1000;
   const std::pair<float, std::optional<float>> values[] = {
