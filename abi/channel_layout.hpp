@@ -71,6 +71,8 @@ inline constexpr std::uint8_t kPickStream = 1U << 0;
 inline constexpr std::uint8_t kPickCut = 1U << 1;     // the prompt had more keys than fit
 inline constexpr std::uint8_t kPickSubset = 1U << 2;  // a subset hint is present, maybe empty
 inline constexpr std::uint8_t kPickDryRun = 1U << 3;  // no reservation, no stamps
+inline constexpr std::uint8_t kPickExtras = 1U
+                                            << 4;  // the prompt holds more than text: images, ...
 
 inline constexpr std::int16_t kPriorityDefault = 0;
 
@@ -114,6 +116,7 @@ static_assert(sizeof(PickRecord) == 48);
 // ---- Pick: completion ---------------------------------------------------------------------------
 
 inline constexpr std::uint8_t kPickedTruncated = 1U << 0;  // the prompt was cut at the key limit
+inline constexpr std::uint8_t kPickedEncode = 1U << 1;     // what encodes stands at the end
 
 // Why the winner won; the public names are in pickd.h.
 enum class Reason : std::uint8_t {
@@ -154,7 +157,8 @@ struct PickedRecord {
   // Of a PickedEndpoint with its name and address, behind all the rest: who runs the prompt before
   // the endpoints decode. 0: they do it themselves.
   std::uint32_t prefill_bytes;
-  // PickedEndpoint endpoints[endpoint_count]; text; prefill_bytes
+  // PickedEndpoint endpoints[endpoint_count]; text; prefill_bytes; with kPickedEncode the rest of the
+  // record is a PickedEndpoint with its name and address: who encodes what is no text, before them
 };
 static_assert(sizeof(PickedRecord) == 40);
 

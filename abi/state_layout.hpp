@@ -234,6 +234,8 @@ inline constexpr std::uint32_t kReservationStream = 1U << 1;
 inline constexpr std::uint32_t kReservationAnswered = 1U << 2;  // its completion was published
 
 // An endpoint of one generation: [ reserved : 28 ][ generation : 24 ][ endpoint : 12 ]; 0 = none.
+inline constexpr std::uint32_t kHandleBits = 36;
+inline constexpr std::uint64_t kHandleMask = (1ULL << kHandleBits) - 1;
 constexpr std::uint64_t endpoint_handle(std::uint32_t endpoint, std::uint32_t generation) {
   return (static_cast<std::uint64_t>(generation & kGenerationMask) << 12) | endpoint;
 }
@@ -244,13 +246,29 @@ constexpr std::uint32_t handle_generation(std::uint64_t handle) {
   return static_cast<std::uint32_t>(handle >> 12) & kGenerationMask;
 }
 
+// Of a reservation's prefill_endpoint: who encodes, above the handle of who prefills.
+//
+//    63                    48 47          36 35                       0
+//    [ low generation : 16   ][ endpoint : 12 ][ handle of who prefills ]     0: none
+constexpr std::uint64_t with_encode(std::uint64_t prefill_handle, std::uint64_t encode_handle) {
+  return (prefill_handle & kHandleMask) | (encode_handle << kHandleBits);
+}
+constexpr std::uint64_t prefill_handle_of(std::uint64_t word) { return word & kHandleMask; }
+constexpr std::uint32_t encode_endpoint_of(std::uint64_t word) {
+  return handle_endpoint(word >> kHandleBits);
+}
+// Whether `generation` is the one that was picked: of older ones 65,535 in a row are told apart.
+constexpr bool is_encode_generation(std::uint64_t word, std::uint32_t generation) {
+  return ((word >> (kHandleBits + 12)) & 0xFFFF) == (generation & 0xFFFF);
+}
+
 // One picked request until it ends. In-flight counts are sums over these records.
 struct alignas(kCacheLineBytes) Reservation {
   Word state;     // [ ReservationState : 2 ][ flags : 6 ][ tag of the ticket : 56 ], written last
   Word client;    // ticket, first half
   Word sequence;  // ticket, second half
   Word endpoint;  // handle
-  Word prefill_endpoint;  // handle, 0 = none
+  Word prefill_endpoint;  // handle, 0 = none; see with_encode()
   Word tokens;            // [ uncached : 32 ][ prompt : 32 ]
   Word owner;             // [ uid : 32 ][ expected output tokens : 32 ]
   Word picked_tick;       // full width

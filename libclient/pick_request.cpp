@@ -257,7 +257,8 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
       ((request_->flags & PICKD_REQUEST_STREAM) != 0 ? abi::kPickStream : 0) |
       (shape.cut ? abi::kPickCut : 0) |
       ((request_->flags & PICKD_REQUEST_SUBSET) != 0 ? abi::kPickSubset : 0) |
-      ((request_->flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0));
+      ((request_->flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0) |
+      (request_->extra_count != 0 ? abi::kPickExtras : 0));
   record->head.sequence = sequence;
   record->key_count = shape.key_count;
   record->field_bytes = field_bytes_;

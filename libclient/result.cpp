@@ -40,7 +40,7 @@ int pickd_result::fail(int code) {
   ttft_ms = itl_ms = std::numeric_limits<float>::quiet_NaN();
   hash_ns = 0;
   endpoint_count = taken = 0;
-  prefill_at = 0;
+  prefill_at = encode_at = 0;
   text_bytes = 0;
   return code;
 }
@@ -87,14 +87,14 @@ int pickd_result::read() {
     return fail(-EPROTO);
   }
   endpoint_count = picked.endpoint_count;
-  prefill_at = picked.prefill_bytes == 0 ? 0 : static_cast<std::uint32_t>(behind_text);
   if (!check_endpoints(picked.text_bytes) ||
-      (prefill_at != 0 && !check_prefill(behind_text, picked.prefill_bytes))) {
+      !check_stages(behind_text, picked.prefill_bytes,
+                    (picked.head.flags & abi::kPickedEncode) != 0)) {
     return fail(-EPROTO);
   }
   taken = text_bytes = 0;
   next_text = text_at;
-  prefill_taken = false;
+  prefill_taken = encode_taken = false;
   take_next();
 
   status = 0;
@@ -121,10 +121,20 @@ bool pickd_result::check_endpoints(std::size_t text_size) const {
   return good && needed <= text_size;
 }
 
-bool pickd_result::check_prefill(std::size_t at, std::size_t size) const {
+// Where the stages before the decode stand, behind the endpoints' text; to be taken as those are.
+bool pickd_result::check_stages(std::size_t at, std::size_t prefill_bytes, bool has_encode) {
+  prefill_at = prefill_bytes == 0 ? 0 : static_cast<std::uint32_t>(at);
+  encode_at = has_encode ? static_cast<std::uint32_t>(at + prefill_bytes) : 0;
   // The text of as many endpoints as a result lists is all that there is room for.
+  const std::size_t stages = (prefill_bytes != 0 ? 1U : 0U) + (has_encode ? 1U : 0U);
+  return endpoint_count + stages <= abi::kResultEndpointsMax &&
+         (prefill_bytes == 0 || check_stage(at, prefill_bytes)) &&
+         (!has_encode || check_stage(encode_at, record_bytes - encode_at));
+}
+
+bool pickd_result::check_stage(std::size_t at, std::size_t size) const {
   abi::PickedEndpoint picked;
-  if (size < sizeof picked || endpoint_count == abi::kResultEndpointsMax) return false;
+  if (size < sizeof picked) return false;
   ::memcpy(&picked, record + at, sizeof picked);
   return fits(picked) &&
          picked.name_bytes + std::size_t{picked.address_bytes} <= size - sizeof picked;
@@ -147,12 +157,6 @@ std::size_t pickd_result::take(std::size_t entry_at, std::size_t text_at,
   endpoint.name_at = take_text(record + text_at, picked.name_bytes);
   endpoint.address_at = take_text(record + text_at + picked.name_bytes, picked.address_bytes);
   return picked.name_bytes + std::size_t{picked.address_bytes};
-}
-
-const pickd_result::Endpoint& pickd_result::prefill_endpoint() const {
-  if (!prefill_taken) take(prefill_at, prefill_at + sizeof(abi::PickedEndpoint), prefill);
-  prefill_taken = true;
-  return prefill;
 }
 
 extern "C" {
@@ -223,6 +227,16 @@ const char* pickd_result_prefill_name(const pickd_result* result) {
 
 uint32_t pickd_result_prefill_match_tokens(const pickd_result* result) {
   return result == nullptr || result->prefill_at == 0 ? 0 : result->prefill_endpoint().match_tokens;
+}
+
+const char* pickd_result_encode_address(const pickd_result* result) {
+  if (result == nullptr || result->encode_at == 0) return nullptr;
+  return result->text + result->encode_endpoint().address_at;
+}
+
+const char* pickd_result_encode_name(const pickd_result* result) {
+  if (result == nullptr || result->encode_at == 0) return nullptr;
+  return result->text + result->encode_endpoint().name_at;
 }
 
 uint32_t pickd_result_prompt_tokens(const pickd_result* result) {

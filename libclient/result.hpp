@@ -31,14 +31,24 @@ struct pickd_result {
   std::uint64_t hash_ns = 0;
   std::size_t endpoint_count = 0;
   std::uint32_t prefill_at = 0;  // in `record`; 0: none
+  std::uint32_t encode_at = 0;   // the same
 
-  // Of endpoint `index`, which is below endpoint_count; and of the prefill endpoint, if there is
-  // one.
+  // Of endpoint `index`, which is below endpoint_count; and of the prefill and encode endpoints,
+  // where there are such.
   const Endpoint& endpoint(std::size_t index) const {
     while (index >= taken) take_next();
     return endpoints[index];
   }
-  const Endpoint& prefill_endpoint() const;
+  const Endpoint& prefill_endpoint() const {
+    if (!prefill_taken) take_stage(prefill_at, prefill);
+    prefill_taken = true;
+    return prefill;
+  }
+  const Endpoint& encode_endpoint() const {
+    if (!encode_taken) take_stage(encode_at, encode);
+    encode_taken = true;
+    return encode;
+  }
 
   // Empty, with this status. Returns it.
   int fail(int code);
@@ -65,7 +75,11 @@ struct pickd_result {
            pickd::abi::kEndpointAddressBytesMax);
 
   bool check_endpoints(std::size_t text_size) const;
-  bool check_prefill(std::size_t at, std::size_t size) const;
+  bool check_stages(std::size_t at, std::size_t prefill_bytes, bool has_encode);
+  bool check_stage(std::size_t at, std::size_t size) const;
+  void take_stage(std::size_t at, Endpoint& endpoint) const {
+    take(at, at + sizeof(pickd::abi::PickedEndpoint), endpoint);
+  }
   void take_next() const;
   std::size_t take(std::size_t entry_at, std::size_t text_at, Endpoint& endpoint) const;
   std::uint16_t take_text(const std::byte* from, std::size_t size) const;
@@ -75,8 +89,10 @@ struct pickd_result {
   mutable std::size_t text_bytes = 0;  // of `text`
   mutable std::size_t next_text = 0;   // in `record`, of the next endpoint to take
   mutable bool prefill_taken = false;
+  mutable bool encode_taken = false;
   mutable Endpoint endpoints[pickd::abi::kResultEndpointsMax];
   mutable Endpoint prefill;
+  mutable Endpoint encode;
   std::size_t record_bytes = 0;
   alignas(8) std::byte record[kRecordBytesMax];
 };
@@ -84,7 +100,7 @@ struct pickd_result {
 namespace pickd::client {
 
 // The longest PickedRecord that answers a pick which asked for `endpoints_max`. A prefill endpoint
-// is one of them: it comes where the record has room for it.
+// and one that encodes are of them: they come where the record has room.
 constexpr std::uint64_t picked_bytes_max(std::uint32_t endpoints_max) {
   return sizeof(abi::PickedRecord) +
          endpoints_max * (sizeof(abi::PickedEndpoint) + abi::kEndpointNameBytesMax +

@@ -68,6 +68,7 @@ static void flatten(const pickd_result* from, pickdgo_answer* to) {
     endpoint->name_size = put_text(to, pickd_result_name(from, at));
   }
   to->has_prefill = pickd_result_prefill_name(from) != NULL;
+  to->has_encode = pickd_result_encode_name(from) != NULL;
   if (to->has_prefill) {
     pickdgo_endpoint* endpoint = &to->endpoints[to->endpoint_count];
     endpoint->score = 0;
@@ -75,6 +76,14 @@ static void flatten(const pickd_result* from, pickdgo_answer* to) {
     endpoint->role = PICKD_ROLE_PREFILL;
     endpoint->address_size = put_text(to, pickd_result_prefill_address(from));
     endpoint->name_size = put_text(to, pickd_result_prefill_name(from));
+  }
+  if (to->has_encode) {
+    pickdgo_endpoint* endpoint = &to->endpoints[to->endpoint_count + to->has_prefill];
+    endpoint->score = 0;
+    endpoint->match_tokens = 0;
+    endpoint->role = PICKD_ROLE_ENCODE;
+    endpoint->address_size = put_text(to, pickd_result_encode_address(from));
+    endpoint->name_size = put_text(to, pickd_result_encode_name(from));
   }
 }
 

@@ -78,8 +78,9 @@ typedef struct pickdgo_answer {
   uint32_t prompt_tokens;
   uint32_t endpoint_count; /* the prefill endpoint, where there is one, stands behind them */
   uint32_t has_prefill;
+  uint32_t has_encode; /* the one that encodes stands last */
   uint32_t text_size;
-  pickdgo_endpoint endpoints[PICKDGO_ENDPOINTS_MAX + 1];
+  pickdgo_endpoint endpoints[PICKDGO_ENDPOINTS_MAX + 2];
   char text[PICKDGO_TEXT_BYTES + 256];
 } pickdgo_answer;
 

@@ -16,6 +16,7 @@ type Pick struct {
 	Ticket    Ticket     // names the request in reports
 	Endpoints []Endpoint // the winner, then fallbacks in order; at least one
 	Prefill   *Endpoint  // who computes the prompt first, of a request that is split; else nil
+	Encode    *Endpoint  // who encodes images and the like before that; nil: nobody of its own
 
 	Reason   Reason // why the winner won
 	Degraded bool   // picked by the library itself: the daemon is away
@@ -113,7 +114,12 @@ func pickOf(answer *C.pickdgo_answer) Pick {
 	}
 	if answer.has_prefill != 0 {
 		pick.Prefill = new(Endpoint)
-		endpointOf(&answer.endpoints[count], text, pick.Prefill)
+		text = endpointOf(&answer.endpoints[count], text, pick.Prefill)
+		count++
+	}
+	if answer.has_encode != 0 {
+		pick.Encode = new(Endpoint)
+		endpointOf(&answer.endpoints[count], text, pick.Encode)
 	}
 	return pick
 }

@@ -54,10 +54,12 @@ std::uint64_t settled(const abi::Reservation& slot) {
 }
 
 // What a record puts on its endpoints. With a prefill endpoint the prompt is computed there, until
-// the first token; what it fills is held by the endpoint that decodes, until the end.
+// the first token; what it fills is held by the endpoint that decodes, until the end. Who encodes
+// carries a request until the first token, and no tokens.
 struct Load {
   std::uint64_t endpoint;
   std::uint64_t prefill;  // 0: none, or done
+  std::uint64_t encode;   // as in the record; its endpoint is 0: none, or done
   std::int64_t uncached;  // 0 after the first token
   std::int64_t prompt;
 };
@@ -65,7 +67,8 @@ struct Load {
 Load load_of(const abi::Reservation& slot, std::uint64_t state) {
   const bool before_token = (flags_of(state) & abi::kReservationFirstToken) == 0;
   const std::uint64_t tokens = slot.tokens.load(kRelaxed);
-  return {slot.endpoint.load(kRelaxed), before_token ? slot.prefill_endpoint.load(kRelaxed) : 0,
+  const std::uint64_t stages = before_token ? slot.prefill_endpoint.load(kRelaxed) : 0;
+  return {slot.endpoint.load(kRelaxed), abi::prefill_handle_of(stages), stages,
           before_token ? static_cast<std::int64_t>(uncached_of(tokens)) : 0,
           static_cast<std::int64_t>(tokens & 0xFFFFFFFF)};
 }
@@ -82,8 +85,18 @@ bool change_decode(abi::EndpointRecord* records, const Load& load, std::int64_t 
   return known;
 }
 
-// The same of the endpoint that prefills, if there is one.
-void change_prefill(abi::EndpointRecord* records, const Load& load, std::int64_t sign) {
+// The same of the endpoint that encodes, if there is one.
+void change_encode(abi::EndpointRecord* records, const Load& load, std::int64_t sign) {
+  const std::uint32_t endpoint = abi::encode_endpoint_of(load.encode);
+  if (endpoint == 0) return;
+  abi::Word& requests = records[endpoint].inflight_requests;
+  const std::uint32_t generation = abi::CountWord{requests.load(kRelaxed)}.generation();
+  if (abi::is_encode_generation(load.encode, generation)) change_count(requests, generation, sign);
+}
+
+// The same of those that encode and prefill, if there are such.
+void change_stages(abi::EndpointRecord* records, const Load& load, std::int64_t sign) {
+  change_encode(records, load, sign);
   if (load.prefill == 0) return;
   abi::EndpointRecord& record = records[abi::handle_endpoint(load.prefill)];
   const std::uint32_t generation = abi::handle_generation(load.prefill);
@@ -109,7 +122,8 @@ bool Reservations::reserve(const NewReservation& reservation) {
     slot.client.store(reservation.ticket.client, kRelaxed);
     slot.sequence.store(reservation.ticket.sequence, kRelaxed);
     slot.endpoint.store(reservation.endpoint, kRelaxed);
-    slot.prefill_endpoint.store(reservation.prefill_endpoint, kRelaxed);
+    slot.prefill_endpoint.store(
+        abi::with_encode(reservation.prefill_endpoint, reservation.encode_endpoint), kRelaxed);
     slot.tokens.store(
         (static_cast<std::uint64_t>(reservation.uncached_tokens) << 32) | reservation.prompt_tokens,
         kRelaxed);
@@ -120,7 +134,7 @@ bool Reservations::reserve(const NewReservation& reservation) {
     // Counts first: a release of this record, which needs it published, can then never come before.
     const Load load = load_of(slot, 0);
     change_decode(records_, load, 1);
-    change_prefill(records_, load, 1);
+    change_stages(records_, load, 1);
     users_.add(reservation.uid);
     if (observer_ != nullptr) observer_->began(flight_of(slot), reservation);
     slot.state.store(state_word(abi::ReservationState::kHeld, 0, hash), std::memory_order_release);
@@ -188,7 +202,7 @@ bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uin
   if (!claim(slot, &state)) return false;
   const Load load = load_of(slot, state);
   const bool known = change_decode(records_, load, -1);
-  change_prefill(records_, load, -1);
+  change_stages(records_, load, -1);
   if (endpoint != nullptr) *endpoint = load.endpoint;
   if (stale != nullptr) *stale = !known;
   users_.sub(uid_of(slot.owner.load(kRelaxed)));
@@ -209,9 +223,8 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid, std::u
   bool known = true;
   if ((flags_of(state) & abi::kReservationFirstToken) == 0) {
     const Load load = load_of(*slot, state);
-    if (load.prefill != 0) {
-      change_prefill(records_, load, -1);
-    } else {
+    change_stages(records_, load, -1);
+    if (load.prefill == 0) {
       known = change_count(records_[abi::handle_endpoint(load.endpoint)].inflight_tokens,
                            abi::handle_generation(load.endpoint), -load.uncached);
     }
@@ -346,9 +359,11 @@ std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
     abi::Reservation& slot = slots_[at];
     const std::uint64_t state = slot.state.load(kRelaxed);
     if (state == 0) continue;
+    const std::uint64_t stages = slot.prefill_endpoint.load(kRelaxed);
     const bool sound = state_of(state) == abi::ReservationState::kHeld &&
                        abi::handle_endpoint(slot.endpoint.load(kRelaxed)) < endpoint_ids &&
-                       abi::handle_endpoint(slot.prefill_endpoint.load(kRelaxed)) < endpoint_ids;
+                       abi::handle_endpoint(stages) < endpoint_ids &&
+                       abi::encode_endpoint_of(stages) < endpoint_ids;
     if (!sound) {
       slot.state.store(0, kRelaxed);
     } else if (!move_home(slot)) {
@@ -370,7 +385,7 @@ std::uint64_t Reservations::recover(std::uint32_t endpoint_ids) {
       slot.state.store(0, kRelaxed);
       continue;
     }
-    change_prefill(records_, load, 1);
+    change_stages(records_, load, 1);
     users_.add(uid_of(slot.owner.load(kRelaxed)));
     if (observer_ != nullptr) tell_recovered(slot, flags_of(state));
     ++held;
@@ -384,7 +399,7 @@ void Reservations::tell_recovered(const abi::Reservation& slot, std::uint32_t fl
   const std::uint64_t owner = slot.owner.load(kRelaxed);
   known.ticket = {slot.client.load(kRelaxed), slot.sequence.load(kRelaxed)};
   known.endpoint = slot.endpoint.load(kRelaxed);
-  known.prefill_endpoint = slot.prefill_endpoint.load(kRelaxed);
+  known.prefill_endpoint = abi::prefill_handle_of(slot.prefill_endpoint.load(kRelaxed));
   known.uncached_tokens = uncached_of(tokens);
   known.prompt_tokens = static_cast<std::uint32_t>(tokens);
   known.expected_output_tokens = static_cast<std::uint32_t>(owner);

@@ -25,6 +25,7 @@ struct NewReservation {
   Ticket ticket;
   std::uint64_t endpoint = 0;          // handle
   std::uint64_t prefill_endpoint = 0;  // handle, 0 = none
+  std::uint64_t encode_endpoint = 0;   // the same
   std::uint32_t uncached_tokens = 0;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t expected_output_tokens = 0;

@@ -1,5 +1,5 @@
-// Handlers choose the profiles that a request runs; deciders say whether it is split into prefill
-// and decode.
+// Handlers choose the profiles that a request runs; deciders say whether a stage of it, prefill or
+// encode, goes to an endpoint of its own.
 #pragma once
 
 #include <functional>
@@ -32,6 +32,12 @@ class ProfileHandler : public virtual Plugin {
   // The profile that gives the endpoint of the request; kNoProfile: the request names one that
   // there is not.
   virtual std::size_t primary(const PickRequest& request) const = 0;
+  // The profile that gives an endpoint to encode besides; kNoProfile: none is wanted.
+  virtual std::size_t encode(const PickRequest& request, std::uint32_t uncached_tokens) const {
+    static_cast<void>(request);
+    static_cast<void>(uncached_tokens);
+    return kNoProfile;
+  }
   // The profile that gives a prefill endpoint besides; kNoProfile: none is wanted.
   virtual std::size_t prefill(const PickRequest& request, std::uint32_t uncached_tokens) const {
     static_cast<void>(request);

@@ -115,9 +115,8 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   PickRequest request = bounded(asked, schedule);
   result.count = 0;
   result.reserved = false;
-  result.has_prefill = false;
-  result.profile = nullptr;
-  result.prefill_profile = nullptr;
+  result.has_prefill = result.has_encode = false;
+  result.profile = result.prefill_profile = result.encode_profile = nullptr;
   result.reason = abi::Reason::kNone;
   result.keys = request.keys;
   result.session = {};
@@ -138,8 +137,8 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   };
 
   const Gathered gathered =
-  limit_affinity(request, tick, scratch.candidates);
       gather_candidates(request, topology, parts_.records, scratch.subset, scratch.candidates);
+  limit_affinity(request, tick, scratch.candidates);
   run.least_bad = gathered.least_bad;
   result.status = gathered.status;
   if (trace != nullptr)
@@ -173,6 +172,7 @@ void PickCore::pick(const PickRequest& asked, const endpoints::Topology& topolog
   PickFacts facts;
   const bool predicts = run.coefficients != nullptr && !request.dry_run;
   if (predicts) facts = facts_at(run, ranking.order[0]);
+  pick_encode(run, schedule, result);
   pick_prefill(run, schedule, predicts ? &facts : nullptr, result);
   if (predicts) {
     result.predicted_ttft_ms = static_cast<float>(facts.predicted.ttft_s * 1000);
@@ -317,8 +317,37 @@ void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& r
   }
 }
 
-// A second pick for the same request, over all candidates again. Nobody for it means that the
-// decode endpoint does both.
+// Another pick for the same request, over all candidates again. False: nobody for it, or who decodes
+// himself, which does it then.
+bool PickCore::pick_stage(const Run& run, Stage stage, const Profile& profile, PickResult& result,
+                          PickedEndpoint& picked) const {
+  PickScratch& scratch = run.scratch;
+  gather_candidates(run.request, run.topology, parts_.records, scratch.subset, scratch.candidates);
+  limit_affinity(run.request, run.tick, scratch.candidates);
+  Ranking ranking;
+  if (scratch.candidates.count == 0 || !rank(run, profile, stage, ranking)) return false;
+  picked = picked_at(run, ranking.order[0]);
+  if (picked.endpoint == result.endpoints[0].endpoint) return false;
+  scratch.stage_winner = ranking.order[0];
+  // All of them have to fit where a result has room for so many.
+  result.count = std::min(result.count, static_cast<std::uint32_t>(abi::kResultEndpointsMax) -
+                                            (result.has_encode ? 2U : 1U));
+  return true;
+}
+
+void PickCore::pick_encode(const Run& run, const Schedule& schedule, PickResult& result) const {
+  const PickedEndpoint& decode = result.endpoints[0];
+  const Profile* profile =
+      schedule.encode(run.request, run.request.prompt_tokens - decode.match_tokens);
+  if (profile == nullptr) return;
+  Run second = run;
+  second.peer = decode.endpoint;
+  if (!pick_stage(second, Stage::kEncode, *profile, result, result.encode)) return;
+  result.has_encode = true;
+  result.encode_profile = profile;
+  run.counters.add(abi::Counter::picks_encode);
+}
+
 void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickFacts* facts,
                             PickResult& result) const {
   const PickedEndpoint& decode = result.endpoints[0];
@@ -327,23 +356,16 @@ void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickFacts*
   if (profile == nullptr) return;
   Run second = run;
   second.peer = decode.endpoint;
-  PickScratch& scratch = run.scratch;
-  gather_candidates(run.request, run.topology, parts_.records, scratch.subset, scratch.candidates);
-  Ranking ranking;
-  if (scratch.candidates.count == 0 || !rank(second, *profile, Stage::kPrefill, ranking)) return;
-  result.prefill = picked_at(second, ranking.order[0]);
-  if (result.prefill.endpoint == decode.endpoint) return;
+  if (!pick_stage(second, Stage::kPrefill, *profile, result, result.prefill)) return;
   result.has_prefill = true;
   result.prefill_profile = profile;
   if (facts != nullptr) {
     // The first token comes from there; the way over is not known.
-    const PickFacts first = facts_at(second, ranking.order[0]);
+    const PickFacts first = facts_at(second, run.scratch.stage_winner);
     facts->predicted.ttft_s = first.predicted.ttft_s;
     facts->predicted.progress_s = first.predicted.progress_s;
     facts->load = first.load;
   }
-  // Both have to fit where a result has room for so many.
-  result.count = std::min(result.count, static_cast<std::uint32_t>(abi::kResultEndpointsMax) - 1);
   run.counters.add(abi::Counter::picks_split);
 }
 
@@ -357,6 +379,10 @@ void PickCore::reserve(const Run& run, const Schedule& schedule, const PickFacts
   reservation.endpoint = abi::endpoint_handle(winner.endpoint->id, winner.generation);
   if (result.has_prefill) {
     reservation.prefill_endpoint = abi::endpoint_handle(prefills.endpoint->id, prefills.generation);
+  }
+  if (result.has_encode) {
+    reservation.encode_endpoint =
+        abi::endpoint_handle(result.encode.endpoint->id, result.encode.generation);
   }
   reservation.uncached_tokens =
       loaded_tokens(schedule.sources(), request, request.prompt_tokens - prefills.match_tokens);
@@ -396,6 +422,10 @@ void PickCore::remember(const PickRequest& request, const PickResult& result, st
   if (result.has_prefill) {
     for (PickMemory* memory : result.prefill_profile->memories())
       memory->remember(request, result.prefill.endpoint->id, result.prefill.match_blocks);
+  }
+  if (result.has_encode) {
+    for (PickMemory* memory : result.encode_profile->memories())
+      memory->remember(request, result.encode.endpoint->id, result.encode.match_blocks);
   }
   if (profile.session_ttl_ms() != 0 && !result.session.empty())
     sessions_.remember(result.session, id, winner.generation, tick);

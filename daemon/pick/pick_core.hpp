@@ -33,7 +33,8 @@ struct PickScratch {
   std::uint32_t reader;                // the thread's slot in what is published to workers
   const Schedule* schedule = nullptr;  // in use since the last pick, announced in the core
   const latency::Coefficients* coefficients = nullptr;  // the same
-  PickTrace* trace = nullptr;  // the next pick is written down there; nullptr: nowhere
+  std::size_t stage_winner = 0;  // among the candidates, of the stage that was picked last
+  PickTrace* trace = nullptr;    // the next pick is written down there; nullptr: nowhere
 };
 
 class PickCore {
@@ -81,6 +82,9 @@ class PickCore {
   void sum_scores(const Run& run, const Profile& profile) const;
   PickedEndpoint picked_at(const Run& run, std::size_t at) const;
   void fill_result(const Run& run, const Ranking& ranking, PickResult& result) const;
+  bool pick_stage(const Run& run, Stage stage, const Profile& profile, PickResult& result,
+                  PickedEndpoint& picked) const;
+  void pick_encode(const Run& run, const Schedule& schedule, PickResult& result) const;
   void pick_prefill(const Run& run, const Schedule& schedule, PickFacts* facts,
                     PickResult& result) const;
   PickFacts facts_at(const Run& run, std::size_t at) const;

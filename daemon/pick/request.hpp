@@ -26,6 +26,7 @@ struct PickRequest {
   std::int16_t priority = 0;
   std::uint8_t endpoints_max = abi::kResultEndpointsMax;
   bool stream = false;
+  bool multimodal = false;  // the prompt holds images, audio or the like
   bool dry_run = false;     // reserve and remember nothing
   bool has_subset = false;  // `subset` is heeded, an empty one too
   std::string_view model;

@@ -33,11 +33,14 @@ struct PickResult {
   std::uint32_t count = 0;
   bool reserved = false;
   bool has_prefill = false;  // `prefill` runs the prompt first; `endpoints` then decode
+  bool has_encode = false;   // `encode` turns images and the like into embeddings before that
   std::array<PickedEndpoint, abi::kResultEndpointsMax> endpoints;
   PickedEndpoint prefill;
+  PickedEndpoint encode;
   // What picked; lives until the next pick with the same scratch. nullptr: nothing came so far.
   const Profile* profile = nullptr;
   const Profile* prefill_profile = nullptr;
+  const Profile* encode_profile = nullptr;
   // Of the request, as the pick heeded them: no more blocks than count, and the session whichever
   // way it was named. Live as long as the request.
   std::span<const std::uint64_t> keys;

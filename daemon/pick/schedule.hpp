@@ -37,6 +37,10 @@ class Schedule {
     if (handler_ == nullptr) return profiles_.front().get();
     return at(handler_->primary(request));
   }
+  // nullptr: no endpoint is wanted that encodes.
+  const Profile* encode(const PickRequest& request, std::uint32_t uncached_tokens) const {
+    return handler_ == nullptr ? nullptr : at(handler_->encode(request, uncached_tokens));
+  }
   // nullptr: no prefill endpoint is wanted.
   const Profile* prefill(const PickRequest& request, std::uint32_t uncached_tokens) const {
     return handler_ == nullptr ? nullptr : at(handler_->prefill(request, uncached_tokens));

@@ -34,7 +34,7 @@ PickTrace::PickTrace(std::size_t words)
     : words_(new std::uint64_t[std::max(words, kWordsMin)]), room_(std::max(words, kWordsMin)) {}
 
 std::size_t PickTrace::words_for(std::size_t endpoints) {
-  return kWordsPerPick + 2 * endpoints * kWordsPerCandidate;
+  return kWordsPerPick + 3 * endpoints * kWordsPerCandidate;
 }
 
 void PickTrace::append(TraceKind kind, std::initializer_list<Part> parts) {

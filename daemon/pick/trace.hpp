@@ -97,7 +97,7 @@ class PickTrace {
   // `words`: room for one pick, allocated here and nowhere else; at least kWordsMin.
   explicit PickTrace(std::size_t words);
   static constexpr std::size_t kWordsMin = 512;
-  // Enough for `endpoints` candidates in a pick of two stages, with names of common length.
+  // Enough for `endpoints` candidates in a pick of three stages, with names of common length.
   static std::size_t words_for(std::size_t endpoints);
 
   void begin(const PickRequest& request);

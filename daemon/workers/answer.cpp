@@ -50,8 +50,9 @@ abi::PickedEndpoint entry_of(const pick::PickedEndpoint& picked) {
   return entry;
 }
 
-std::size_t text_bytes_of(const pick::PickedEndpoint& picked) {
-  return picked.endpoint->name.size() + picked.endpoint->address.size();
+std::size_t entry_bytes_of(const pick::PickedEndpoint& picked) {
+  return sizeof(abi::PickedEndpoint) + picked.endpoint->name.size() +
+         picked.endpoint->address.size();
 }
 
 }  // namespace
@@ -69,22 +70,25 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
   record.predicted_ttft_ms = result.predicted_ttft_ms;
   record.predicted_itl_ms = result.predicted_itl_ms;
   std::size_t bytes = sizeof record;
-  if (result.has_prefill) {
-    const std::size_t prefill = sizeof(abi::PickedEndpoint) + text_bytes_of(result.prefill);
-    const std::size_t winner = sizeof(abi::PickedEndpoint) + text_bytes_of(result.endpoints[0]);
-    // Without room for both the winner does it all; the first token frees what was reserved.
-    if (bytes + winner + prefill <= buffer.size()) {
-      record.prefill_bytes = static_cast<std::uint32_t>(prefill);
-      bytes += prefill;
-    }
-  }
+  // Without room for a stage before it the winner does it all; the first token frees what was
+  // reserved.
+  const auto has_room_for = [&](bool wanted, const pick::PickedEndpoint& stage) {
+    if (!wanted) return false;
+    const std::size_t size = entry_bytes_of(stage);
+    if (bytes + entry_bytes_of(result.endpoints[0]) + size > buffer.size()) return false;
+    bytes += size;
+    return true;
+  };
+  if (has_room_for(result.has_prefill, result.prefill))
+    record.prefill_bytes = static_cast<std::uint32_t>(entry_bytes_of(result.prefill));
+  if (has_room_for(result.has_encode, result.encode)) record.head.flags |= abi::kPickedEncode;
   std::uint32_t count = 0;
   std::size_t text_bytes = 0;
   for (; count < result.count; ++count) {
-    const std::size_t text = text_bytes_of(result.endpoints[count]);
-    if (bytes + sizeof(abi::PickedEndpoint) + text > buffer.size()) break;
-    text_bytes += text;
-    bytes += sizeof(abi::PickedEndpoint) + text;
+    const std::size_t entry = entry_bytes_of(result.endpoints[count]);
+    if (bytes + entry > buffer.size()) break;
+    text_bytes += entry - sizeof(abi::PickedEndpoint);
+    bytes += entry;
   }
   record.endpoint_count = static_cast<std::uint8_t>(count);
   record.text_bytes = static_cast<std::uint16_t>(text_bytes);
@@ -101,11 +105,13 @@ std::span<const std::byte> encode_picked(std::uint64_t sequence, const pick::Pic
     writer.put_text(endpoint.address);
   };
   for (std::uint32_t at = 0; at < count; ++at) put_text(*result.endpoints[at].endpoint);
-  if (record.prefill_bytes != 0) {
-    const abi::PickedEndpoint entry = entry_of(result.prefill);
+  const auto put_stage = [&](const pick::PickedEndpoint& stage) {
+    const abi::PickedEndpoint entry = entry_of(stage);
     writer.put(&entry, sizeof entry);
-    put_text(*result.prefill.endpoint);
-  }
+    put_text(*stage.endpoint);
+  };
+  if (record.prefill_bytes != 0) put_stage(result.prefill);
+  if ((record.head.flags & abi::kPickedEncode) != 0) put_stage(result.encode);
   return writer.bytes();
 }
 

@@ -124,6 +124,7 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   request.endpoints_max = *wanted;
   request.stream = (head.head.flags & abi::kPickStream) != 0;
   request.dry_run = (head.head.flags & abi::kPickDryRun) != 0;
+  request.multimodal = (head.head.flags & abi::kPickExtras) != 0;
   request.has_subset = (head.head.flags & abi::kPickSubset) != 0;
   request.ticket.sequence = head.head.sequence;
   decoded.cut = (head.head.flags & abi::kPickCut) != 0;
@@ -131,8 +132,8 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   if (!take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request))
     return false;
   read_slos(request, &decoded.slo_ignored);
-  return true;
   read_affinity_ttl(request, &decoded.ttl_ignored);
+  return true;
 }
 
 bool decode_report(std::span<const std::byte> record, DecodedReport& decoded) {

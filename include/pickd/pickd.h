@@ -272,6 +272,10 @@ PICKD_API double pickd_result_itl_ms(const pickd_result *result); /* predicted t
 PICKD_API const char *pickd_result_prefill_address(const pickd_result *result);
 PICKD_API const char *pickd_result_prefill_name(const pickd_result *result); /* of the prefill endpoint; NULL: none */
 PICKD_API uint32_t pickd_result_prefill_match_tokens(const pickd_result *result); /* prompt tokens thought cached at the prefill endpoint */
+/* Of a request with extras whose encoding is split off: who turns them into embeddings, before the prompt is
+ * computed. NULL: who computes the prompt does it. Reserved and reported by the one ticket, until the first token. */
+PICKD_API const char *pickd_result_encode_address(const pickd_result *result);
+PICKD_API const char *pickd_result_encode_name(const pickd_result *result); /* of the encode endpoint; NULL: none */
 /* Nanoseconds this pick took in hashing the prompt, for those who watch latency. */
 PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
 

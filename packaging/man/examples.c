@@ -12,7 +12,10 @@ int pick_and_report(pickd_client* client, const char* prompt);
 void print_result(const pickd_result* result);
 void forward(const pickd_result* result) {
   const char* prefill = pickd_result_prefill_address(result);
+  const char* encode = pickd_result_encode_address(result);
 
+  if (encode != NULL)
+    printf("%s (%s) encodes the images; ", encode, pickd_result_encode_name(result));
   if (prefill != NULL)
     printf("%s (%s) computes the prompt, of which it holds %u tokens, for ", prefill,
            pickd_result_prefill_name(result), (unsigned)pickd_result_prefill_match_tokens(result));

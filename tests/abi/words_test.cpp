@@ -81,6 +81,18 @@ TEST(Handle, NamesAnEndpointOfOneGeneration) {
   EXPECT_NE(endpoint_handle(1, 1), endpoint_handle(1, 2));
 }
 
+TEST(Handle, StandsBesideThatOfWhoEncodesInOneWord) {
+  const std::uint64_t prefill = endpoint_handle(4095, 0xFFFFFF);
+  const std::uint64_t word = with_encode(prefill, endpoint_handle(17, 0xAB1234));
+  EXPECT_EQ(prefill_handle_of(word), prefill);
+  EXPECT_EQ(encode_endpoint_of(word), 17U);
+  EXPECT_TRUE(is_encode_generation(word, 0xAB1234));
+  EXPECT_FALSE(is_encode_generation(word, 0xAB1235));
+  EXPECT_EQ(with_encode(prefill, 0), prefill);
+  EXPECT_EQ(encode_endpoint_of(prefill), 0U);
+  EXPECT_EQ(prefill_handle_of(with_encode(0, endpoint_handle(17, 1))), 0U);
+}
+
 TEST(KeyPlace, HasGoldenPlaces) {
   const KeyPlace place = place_of(0x0123456789ABCDEFULL, 1 << 20);
   EXPECT_EQ(place.line_a, 0x1234U);

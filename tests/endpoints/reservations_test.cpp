@@ -160,6 +160,34 @@ TEST_F(Reservations, MoveWhoDecodesAndLeaveWhoPrefills) {
   EXPECT_EQ(requests(4), 0U);
 }
 
+TEST_F(Reservations, CountWhoEncodesUntilTheFirstToken) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  made.prefill_endpoint = handle(5);
+  made.encode_endpoint = handle(6);
+  ASSERT_TRUE(table_.reserve(made));
+  EXPECT_EQ(requests(6), 1U);
+  EXPECT_EQ(tokens(6), 0U);
+  EXPECT_EQ(tokens(5), 100U);
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(table_.first_token({7, 1}, kUid), ReportOutcome::kApplied);
+    EXPECT_EQ(requests(6), 0U);
+    EXPECT_EQ(requests(5), 0U);
+  }
+  table_.end({7, 1}, kUid);
+  for (const std::uint32_t id : {3U, 5U, 6U}) EXPECT_EQ(requests(id), 0U) << id;
+}
+
+TEST_F(Reservations, GiveWhoEncodesBackWithoutAPrefillEndpointAndWithoutAToken) {
+  NewReservation made = reservation({7, 1}, 3, 100);
+  made.encode_endpoint = handle(6);
+  ASSERT_TRUE(table_.reserve(made));
+  EXPECT_EQ(requests(6), 1U);
+  EXPECT_EQ(tokens(3), 100U) << "the prompt is computed where it is decoded";
+  table_.end({7, 1}, kUid);
+  EXPECT_EQ(requests(6), 0U);
+  EXPECT_EQ(tokens(3), 0U);
+}
+
 // Field case 31: an endpoint flaps while requests run; completions of old ones hit nothing.
 TEST_F(Reservations, GiveNothingBackToAGenerationThatIsGone) {
   reserve({7, 1}, 3, 100);  // A

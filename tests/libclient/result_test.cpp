@@ -46,21 +46,14 @@ class Completion {
 
   // Puts the endpoint that prefills behind the rest.
   void add_prefill(const TestEndpoint& endpoint, std::uint32_t match_tokens) {
-    abi::PickedEndpoint entry{};
-    entry.match_tokens = match_tokens;
-    entry.role = PICKD_ROLE_PREFILL;
-    entry.name_bytes = static_cast<std::uint8_t>(endpoint.name.size());
-    entry.address_bytes = static_cast<std::uint8_t>(endpoint.address.size());
-    const auto* from = reinterpret_cast<const std::byte*>(&entry);
-    bytes_.insert(bytes_.end(), from, from + sizeof entry);
-    for (const std::string& text : {endpoint.name, endpoint.address}) {
-      const auto* letters = reinterpret_cast<const std::byte*>(text.data());
-      bytes_.insert(bytes_.end(), letters, letters + text.size());
-    }
-    record().prefill_bytes =
-        static_cast<std::uint32_t>(sizeof entry + endpoint.name.size() + endpoint.address.size());
-    record().head.bytes = static_cast<std::uint32_t>(bytes_.size());
+    record().prefill_bytes = add_stage(endpoint, PICKD_ROLE_PREFILL, match_tokens);
   }
+  // And the one that encodes behind that.
+  void add_encode(const TestEndpoint& endpoint) {
+    add_stage(endpoint, PICKD_ROLE_ENCODE, 0);
+    record().head.flags |= abi::kPickedEncode;
+  }
+  void cut(std::size_t bytes) { record().head.bytes -= static_cast<std::uint32_t>(bytes); }
 
   abi::PickedRecord& record() { return *reinterpret_cast<abi::PickedRecord*>(bytes_.data()); }
   abi::PickedEndpoint& at(std::size_t index) {
@@ -75,6 +68,25 @@ class Completion {
   void spoil() { std::fill(bytes_.begin(), bytes_.end(), std::byte{0xEE}); }
 
  private:
+  // Returns how long it is.
+  std::uint32_t add_stage(const TestEndpoint& endpoint, pickd_role role,
+                          std::uint32_t match_tokens) {
+    abi::PickedEndpoint entry{};
+    entry.match_tokens = match_tokens;
+    entry.role = static_cast<std::uint8_t>(role);
+    entry.name_bytes = static_cast<std::uint8_t>(endpoint.name.size());
+    entry.address_bytes = static_cast<std::uint8_t>(endpoint.address.size());
+    const auto* from = reinterpret_cast<const std::byte*>(&entry);
+    bytes_.insert(bytes_.end(), from, from + sizeof entry);
+    for (const std::string& text : {endpoint.name, endpoint.address}) {
+      const auto* letters = reinterpret_cast<const std::byte*>(text.data());
+      bytes_.insert(bytes_.end(), letters, letters + text.size());
+    }
+    record().head.bytes = static_cast<std::uint32_t>(bytes_.size());
+    return static_cast<std::uint32_t>(sizeof entry + endpoint.name.size() +
+                                      endpoint.address.size());
+  }
+
   std::vector<std::byte> bytes_;
 };
 
@@ -151,6 +163,42 @@ TEST(PickResult, RefusesAPrefillEndpointThatDoesNotHoldTogether) {
   const Result result = new_result();
   Completion full(std::vector<TestEndpoint>(8, {"a", "b"}));
   full.add_prefill({"p", "q"}, 0);
+  EXPECT_EQ(full.fill(result.get()), -EPROTO) << "eight in all";
+}
+
+TEST(PickResult, NamesWhoEncodesWithAPrefillEndpointAndWithout) {
+  for (const bool prefills : {false, true}) {
+    const Result result = new_result();
+    Completion completion(kTwo);
+    if (prefills) completion.add_prefill({"p", "10.0.0.9:8000"}, 640);
+    completion.add_encode({"v", "10.0.0.8:8000"});
+    ASSERT_EQ(completion.fill(result.get()), 0);
+    completion.spoil();
+    EXPECT_STREQ(pickd_result_encode_address(result.get()), "10.0.0.8:8000");
+    EXPECT_STREQ(pickd_result_encode_name(result.get()), "v");
+    EXPECT_EQ(pickd_result_prefill_name(result.get()) != nullptr, prefills);
+    EXPECT_STREQ(pickd_result_address(result.get(), 1), "http://b:80");
+    Completion whole(kTwo);
+    ASSERT_EQ(whole.fill(result.get()), 0);
+    EXPECT_EQ(pickd_result_encode_name(result.get()), nullptr);
+    EXPECT_EQ(pickd_result_encode_address(result.get()), nullptr);
+  }
+  EXPECT_EQ(pickd_result_encode_name(nullptr), nullptr);
+}
+
+TEST(PickResult, RefusesAnEncodeEndpointThatDoesNotHoldTogether) {
+  for (const std::size_t missing : {1U, 13U, 14U, 30U, 38U}) {
+    const Result result = new_result();
+    Completion completion(kTwo);
+    completion.add_encode({"v", "10.0.0.8:8000"});
+    completion.cut(missing);
+    EXPECT_EQ(completion.fill(result.get()), -EPROTO) << missing;
+    EXPECT_EQ(pickd_result_encode_name(result.get()), nullptr);
+  }
+  const Result result = new_result();
+  Completion full(std::vector<TestEndpoint>(7, {"a", "b"}));
+  full.add_prefill({"p", "q"}, 0);
+  full.add_encode({"v", "w"});
   EXPECT_EQ(full.fill(result.get()), -EPROTO) << "eight in all";
 }
 

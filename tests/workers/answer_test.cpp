@@ -20,6 +20,7 @@ struct Answered {
   std::vector<abi::PickedEndpoint> endpoints;
   std::vector<std::string> text;
   std::string prefill;  // its name and address
+  std::string encode;   // the same
 };
 
 Answered read(std::span<const std::byte> bytes) {
@@ -43,13 +44,15 @@ Answered read(std::span<const std::byte> bytes) {
     }
   }
   EXPECT_EQ(text_bytes, got.record.text_bytes);
-  if (got.record.prefill_bytes != 0) {
-    abi::PickedEndpoint prefill;
-    take(&prefill, sizeof prefill);
-    got.prefill.resize(std::size_t{prefill.name_bytes} + prefill.address_bytes);
-    take(got.prefill.data(), got.prefill.size());
-    EXPECT_EQ(got.record.prefill_bytes, sizeof prefill + got.prefill.size());
-  }
+  const auto take_stage = [&take](std::string& into) {
+    abi::PickedEndpoint stage;
+    take(&stage, sizeof stage);
+    into.resize(std::size_t{stage.name_bytes} + stage.address_bytes);
+    take(into.data(), into.size());
+    return sizeof stage + into.size();
+  };
+  if (got.record.prefill_bytes != 0) EXPECT_EQ(take_stage(got.prefill), got.record.prefill_bytes);
+  if ((got.record.head.flags & abi::kPickedEncode) != 0) take_stage(got.encode);
   EXPECT_EQ(at, bytes.size());
   EXPECT_EQ(got.record.head.bytes, bytes.size());
   return got;
@@ -132,6 +135,31 @@ TEST_F(Answers, PutWhoPrefillsBehindTheRestWhereThereIsRoom) {
     ASSERT_EQ(got.text[0], endpoints_[0].name) << room;
     const bool both = room >= kAnswerBytesMin + sizeof(abi::PickedEndpoint) + 4;
     ASSERT_EQ(got.prefill, both ? "pq:1" : "") << room;
+  }
+}
+
+TEST_F(Answers, PutWhoEncodesAtTheEndWhereThereIsRoom) {
+  auto result = result_of(6, 127);
+  endpoints::TopologyEndpoint prefill;
+  prefill.name = "p";
+  prefill.address = "q:1";
+  endpoints::TopologyEndpoint encode;
+  encode.name = "vv";
+  encode.address = "w:1";
+  result.has_encode = true;
+  result.encode = {&encode, 5, 0, 0, 0, 0.5F};
+  const std::size_t one = kAnswerBytesMin + sizeof(abi::PickedEndpoint) + 5;
+  for (const bool prefills : {false, true}) {
+    result.has_prefill = prefills;
+    result.prefill = {&prefill, 5, 0, 1, 64, 0.5F};
+    for (std::size_t room = kAnswerBytesMin; room <= kAnswerBytesMax; ++room) {
+      const Answered got =
+          read(encode_picked(1, result, false, 0, std::span<std::byte>(buffer_).first(room)));
+      ASSERT_EQ(got.text[0], endpoints_[0].name) << room;
+      if (prefills && room >= one + sizeof(abi::PickedEndpoint) + 4)
+        ASSERT_EQ(got.prefill + got.encode, "pq:1vvw:1") << room;
+      if (!prefills) ASSERT_EQ(got.encode, room >= one ? "vvw:1" : "") << room;
+    }
   }
 }
 

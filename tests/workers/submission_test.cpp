@@ -75,7 +75,8 @@ TEST_F(DecodePick, TakesEverythingThatARequestMayCarry) {
   pick_.head.priority = -3;
   pick_.head.endpoints_max = 2;
   pick_.head.answer_bytes_max = 640;
-  pick_.head.head.flags = abi::kPickStream | abi::kPickCut | abi::kPickSubset | abi::kPickDryRun;
+  pick_.head.head.flags =
+      abi::kPickStream | abi::kPickCut | abi::kPickSubset | abi::kPickDryRun | abi::kPickExtras;
   pick_.field(abi::FieldKind::kSession, "s")
       .field(abi::FieldKind::kModel, "llama")
       .field(abi::FieldKind::kAdapter, "a")
@@ -96,6 +97,7 @@ TEST_F(DecodePick, TakesEverythingThatARequestMayCarry) {
   EXPECT_EQ(request.endpoints_max, 2);
   EXPECT_EQ(decoded_.answer_bytes_max, 640U);
   EXPECT_TRUE(request.stream && request.dry_run && request.has_subset && decoded_.cut);
+  EXPECT_TRUE(request.multimodal);
   EXPECT_EQ(request.model, "llama");
   EXPECT_EQ(request.adapter, "a");
   EXPECT_EQ(request.session, "s");
@@ -267,8 +269,6 @@ TEST_F(DecodePick, RefusesAWishForNoOrTooManyEndpoints) {
   }
 }
 
-// Field case 91: no SLO value makes a request the most urgent.
-TEST_F(DecodePick, ReadsSlosThatAreNoTimeOfARequestAsNoneAndCountsThem) {
 // Field case 46: a TTL of the request, and none where it is no time.
 TEST_F(DecodePick, ReadsHowLongTheRequestsAffinityLasts) {
   const auto ttl_of = [this](const std::string& value) {
@@ -285,6 +285,8 @@ TEST_F(DecodePick, ReadsHowLongTheRequestsAffinityLasts) {
   EXPECT_EQ(decoded_.ttl_ignored, 0U);
 }
 
+// Field case 91: no SLO value makes a request the most urgent.
+TEST_F(DecodePick, ReadsSlosThatAreNoTimeOfARequestAsNoneAndCountsThem) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float day_ms = 24.0F * 3600 * 1000;
   const std::pair<float, std::optional<float>> values[] = {

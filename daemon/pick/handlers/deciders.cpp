@@ -1,4 +1,5 @@
-// prefix-based-pd-decider and always-disagg-pd-decider: when prefill goes to another endpoint.
+// prefix-based-pd-decider, always-disagg-pd-decider and always-disagg-multimodal-decider: when a
+// stage of a request goes to another endpoint.
 #include "daemon/pick/handler.hpp"
 #include "daemon/pick/parameters.hpp"
 
@@ -24,6 +25,13 @@ class PrefixBasedDecider final : public Decider {
 class AlwaysDecider final : public Decider {
  public:
   bool split(const PickRequest&, std::uint32_t) const override { return true; }
+};
+
+class MultimodalDecider final : public Decider {
+ public:
+  bool split(const PickRequest& request, std::uint32_t) const override {
+    return request.multimodal;
+  }
 };
 
 }  // namespace
@@ -56,6 +64,17 @@ PluginInfo describe_always_disagg_pd_decider() {
           "",
           {},
           [](Parameters&) -> std::unique_ptr<Plugin> { return std::make_unique<AlwaysDecider>(); }};
+}
+
+PluginInfo describe_always_disagg_multimodal_decider() {
+  return {
+      "always-disagg-multimodal-decider",
+      PluginKind::kDecider,
+      0,
+      "Splits requests whose prompt holds images, audio or the like (extras).",
+      "",
+      {},
+      [](Parameters&) -> std::unique_ptr<Plugin> { return std::make_unique<MultimodalDecider>(); }};
 }
 
 }  // namespace pickd::pick

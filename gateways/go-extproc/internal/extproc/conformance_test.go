@@ -272,6 +272,46 @@ scheduling:
 	}
 }
 
+func TestTheDecodeEndpointHearsWhoEncodesAnImage(t *testing.T) {
+	g := startGatewayOf(t, extproc.Options{}, `scrape: {enabled: false}
+endpoints:
+  - {name: encode, address: "http://127.0.0.1:9300", role: encode}
+  - {name: decode, address: "127.0.0.1:9200", role: decode}
+scheduling:
+  apiVersion: llm-d.ai/v1alpha1
+  kind: EndpointPickerConfig
+  plugins:
+    - {type: always-disagg-multimodal-decider}
+    - {type: disagg-profile-handler, parameters: {deciders: {encode: always-disagg-multimodal-decider}}}
+    - {type: encode-filter}
+    - {type: decode-filter}
+    - {type: max-score-picker}
+  schedulingProfiles:
+    - {name: encode, plugins: [{pluginRef: encode-filter}, {pluginRef: max-score-picker}]}
+    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}]}`)
+	image := `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"what is this?"},` +
+		`{"type":"image_url","image_url":{"url":"https://images.example/cat.png"}}]}]}`
+	text := `{"model":"m","messages":[{"role":"user","content":"what is this?"}]}`
+	for body, want := range map[string]string{image: "127.0.0.1:9300", text: ""} {
+		e := g.exchange(t)
+		e.requestHeaders(false)
+		e.requestBody(body, true)
+		answer := e.receive()
+		if to := e.destination(answer); to != "127.0.0.1:9200" {
+			t.Errorf("it goes to %q", to)
+		}
+		encode := ""
+		for _, header := range answer.GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
+			if header.GetHeader().GetKey() == "x-encoder-hosts-ports" {
+				encode = string(header.GetHeader().GetRawValue())
+			}
+		}
+		if encode != want {
+			t.Errorf("%.60s: encoded by %q, not by %q", body, encode, want)
+		}
+	}
+}
+
 func TestABufferedBodyIsAnsweredWithTheDestination(t *testing.T) {
 	g := startGateway(t, extproc.Options{})
 	e := g.exchange(t)

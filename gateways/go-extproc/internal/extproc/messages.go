@@ -49,10 +49,16 @@ func header(name, value string) *corev3.HeaderValueOption {
 func routed(pick *pickd.Pick, fallbacks int) (*common, *structpb.Struct) {
 	list := destinations(pick, fallbacks)
 	mutation := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{header(destinationKey, list)}}
-	if pick.Prefill != nil {
-		mutation.SetHeaders = append(mutation.SetHeaders, header(prefillHeader, hostPort(pick.Prefill.Address)))
-	} else {
-		mutation.RemoveHeaders = []string{prefillHeader}
+	stages := []struct {
+		name     string
+		endpoint *pickd.Endpoint
+	}{{prefillHeader, pick.Prefill}, {encodeHeader, pick.Encode}}
+	for _, stage := range stages {
+		if stage.endpoint != nil {
+			mutation.SetHeaders = append(mutation.SetHeaders, header(stage.name, hostPort(stage.endpoint.Address)))
+		} else {
+			mutation.RemoveHeaders = append(mutation.RemoveHeaders, stage.name)
+		}
 	}
 	value := structpb.NewStringValue(list)
 	metadata := &structpb.Struct{Fields: map[string]*structpb.Value{

@@ -10,6 +10,7 @@ const (
 	lbNamespace         = "envoy.lb"
 	subsetNamespace     = "envoy.lb.subset_hint"
 	prefillHeader       = "x-prefiller-host-port"
+	encodeHeader        = "x-encoder-hosts-ports" // a list, of one here
 	droppedReasonHeader = "x-llm-d-request-dropped-reason"
 	upstreamTimeHeader  = "x-envoy-upstream-service-time"
 	attributesOfFilter  = "envoy.filters.http.ext_proc"
