@@ -157,8 +157,8 @@ struct PickedRecord {
   // Of a PickedEndpoint with its name and address, behind all the rest: who runs the prompt before
   // the endpoints decode. 0: they do it themselves.
   std::uint32_t prefill_bytes;
-  // PickedEndpoint endpoints[endpoint_count]; text; prefill_bytes; with kPickedEncode the rest of the
-  // record is a PickedEndpoint with its name and address: who encodes what is no text, before them
+  // PickedEndpoint endpoints[endpoint_count]; text; prefill_bytes; with kPickedEncode the rest of
+  // the record is a PickedEndpoint with its name and address: who encodes what is no text
 };
 static_assert(sizeof(PickedRecord) == 40);
 

@@ -1,5 +1,6 @@
-// Loops over all candidates that several places need: over plain columns, without branches and without
-// a value that waits for the one before it, so that compilers make vectors of them.
+// Loops over all candidates that several places need: over plain columns, without branches and
+// without a value that waits for the one before it, so that compilers make vectors of them. Knows
+// numbers and nothing of what they measure.
 #pragma once
 
 #include <algorithm>

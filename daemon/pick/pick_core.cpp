@@ -317,8 +317,8 @@ void PickCore::fill_result(const Run& run, const Ranking& ranking, PickResult& r
   }
 }
 
-// Another pick for the same request, over all candidates again. False: nobody for it, or who decodes
-// himself, which does it then.
+// Another pick for the same request, over all candidates again. False: nobody for it, or who
+// decodes himself, which does it then.
 bool PickCore::pick_stage(const Run& run, Stage stage, const Profile& profile, PickResult& result,
                           PickedEndpoint& picked) const {
   PickScratch& scratch = run.scratch;

@@ -14,8 +14,8 @@ namespace pickd::workers {
 inline constexpr std::string_view kAffinityTtlName = "x-pickd-affinity-ttl";
 inline constexpr std::uint64_t kAffinityTtlMsMax = 24ULL * 3600 * 1000;
 
-// Milliseconds of "90s", "5m", "5min", "1h", or of a bare number of seconds: above 0, at most a day.
-// Anything else is 0 and `*ignored` rises.
+// Milliseconds of "90s", "5m", "5min", "1h", or of a bare number of seconds: above 0, at most a
+// day. Anything else is 0 and `*ignored` rises.
 std::uint64_t parse_ttl_ms(std::string_view text, std::uint32_t* ignored);
 
 // Sets affinity_ttl_ms from the attribute, if there is one.

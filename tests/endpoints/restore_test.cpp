@@ -225,7 +225,7 @@ TEST(Restore, NamesEveryOwnerOnce) {
   const std::uint32_t generation = life.store.current().find_name("a")->generation;
   for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) {
     NewReservation held{
-        {sequence % 2, sequence}, abi::endpoint_handle(1, generation), 0, 1, 1, 0, 5, kTick};
+        {sequence % 2, sequence}, abi::endpoint_handle(1, generation), 0, 0, 1, 1, 0, 5, kTick};
     ASSERT_TRUE(life.reservations.reserve(held));
   }
   EXPECT_EQ(life.reservations.owners().size(), 2U);
@@ -236,7 +236,7 @@ TEST(Reservation, OfAnotherUserDoesNotHideTheOwners) {
   Life life(memory);
   ASSERT_TRUE(life.table.add(spec("a"), "file", kTick).ok());
   const std::uint32_t generation = life.store.current().find_name("a")->generation;
-  NewReservation held{{9, 9}, abi::endpoint_handle(1, generation), 0, 10, 10, 0, 666, kTick};
+  NewReservation held{{9, 9}, abi::endpoint_handle(1, generation), 0, 0, 10, 10, 0, 666, kTick};
   ASSERT_TRUE(life.reservations.reserve(held)) << "a copy of somebody's ticket comes first";
   held.uid = 5;
   ASSERT_TRUE(life.reservations.reserve(held));
@@ -251,7 +251,7 @@ TEST(Restore, CountsReservationsAgainAndFreesTheRest) {
     Life first(memory);
     ASSERT_TRUE(first.table.add(spec("a"), "file", kTick).ok());
     const std::uint32_t generation = first.store.current().find_name("a")->generation;
-    NewReservation held{{1, 1}, abi::endpoint_handle(1, generation), 0, 100, 120, 0, 5, kTick};
+    NewReservation held{{1, 1}, abi::endpoint_handle(1, generation), 0, 0, 100, 120, 0, 5, kTick};
     ASSERT_TRUE(first.reservations.reserve(held));
     held.ticket.sequence = 2;
     ASSERT_TRUE(first.reservations.reserve(held));

@@ -182,9 +182,10 @@ TEST(ProfileErrors, NameAnUnknownProfileAndTheNearest) {
 
 // Without predictions this scorer knows nothing of anybody, and every pick would be a draw.
 TEST(ProfileErrors, RefuseWhatGoesByPredictionsAloneWhereNothingIsPredicted) {
+  const auto file = std::make_shared<const std::string>("pickd.yaml");
   config::SchedulingConfig by_name;
   by_name.profile = "least-predicted-cost";
-  by_name.profile_place = {"pickd.yaml", 3};
+  by_name.profile_place = {file, 3, 1};
   const auto named = Schedule::make(by_name, false);
   ASSERT_FALSE(named);
   EXPECT_EQ(named.error().text,
@@ -192,7 +193,7 @@ TEST(ProfileErrors, RefuseWhatGoesByPredictionsAloneWhereNothingIsPredicted) {
             "`latency.enabled` is false; set that to true, or take another profile, `epp-default` "
             "for example");
   auto listed = scheduling({{"least-predicted-cost-scorer", 2.0}, {"queue-scorer"}});
-  listed.plugins[0].place = {"pickd.yaml", 5};
+  listed.plugins[0].place = {file, 5, 1};
   const auto made = Schedule::make(listed, false);
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().text.find("pickd.yaml:5: type: `least-predicted-cost-scorer` goes by"),
@@ -200,7 +201,7 @@ TEST(ProfileErrors, RefuseWhatGoesByPredictionsAloneWhereNothingIsPredicted) {
       << made.error().text;
   EXPECT_TRUE(Schedule::make(listed, true));
   // Nobody asked for it: the default there is another one.
-  const auto by_default = Schedule::make({}, false);
+  auto by_default = Schedule::make({}, false);
   ASSERT_TRUE(by_default);
   EXPECT_EQ((*by_default)->name(), "epp-default");
   // These have something else to go by.
