@@ -58,6 +58,9 @@ class PickCore {
   void pick(const PickRequest& asked, const endpoints::Topology& topology, std::uint64_t tick,
             PickScratch& scratch, state::Counters& counters, PickResult& result);
 
+  // Fetches what a pick of these keys looks at first. Any keys will do.
+  void prefetch(std::span<const std::uint64_t> keys) const { parts_.table->prefetch(keys); }
+
   // After the answer is out: stamps the blocks of who was picked, remembers session and adapter.
   void remember(const PickRequest& request, const PickResult& result, std::uint64_t tick,
                 state::Counters& counters);

@@ -36,6 +36,14 @@ struct PlaceScan {
   std::uint32_t empty;
 };
 
+// The same, and among the tagged words those of one endpoint and the markers.
+struct HolderScan {
+  std::uint32_t tagged;
+  std::uint32_t empty;
+  std::uint32_t own;
+  std::uint32_t marker;
+};
+
 // Distances from the oldest stamp that there can be.
 struct AgeLimits {
   std::uint32_t forgotten;  // below it no assumed word of any endpoint lives
@@ -58,6 +66,24 @@ PICKD_INLINE __m128i four_tags(const __m128i* from) {
   return _mm_srli_epi32(_mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1))), 2);
 }
 
+// Endpoints of four words, in 32-bit lanes.
+PICKD_INLINE __m128i four_endpoints(const __m128i* from) {
+  const __m128 low = _mm_castsi128_ps(_mm_load_si128(from));
+  const __m128 high = _mm_castsi128_ps(_mm_load_si128(from + 1));
+  return _mm_srli_epi32(_mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0))),
+                        abi::kStampBits);
+}
+
+// Sixteen lanes that equal `wanted`, as bits.
+PICKD_INLINE std::uint32_t equal_lanes(const __m128i (&lanes)[4], std::uint32_t wanted) {
+  const __m128i to = _mm_set1_epi32(static_cast<int>(wanted));
+  const __m128i in_a =
+      _mm_packs_epi32(_mm_cmpeq_epi32(lanes[0], to), _mm_cmpeq_epi32(lanes[1], to));
+  const __m128i in_b =
+      _mm_packs_epi32(_mm_cmpeq_epi32(lanes[2], to), _mm_cmpeq_epi32(lanes[3], to));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(in_a, in_b)));
+}
+
 // The words are read sixteen bytes at a time; x86 does not tear an aligned word of eight within.
 // What is then done with a word goes by a load of its own (load_word), so a stale bit here costs a
 // look at most.
@@ -65,14 +91,19 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   const auto* a = reinterpret_cast<const __m128i*>(line_a);
   const auto* b = reinterpret_cast<const __m128i*>(line_b);
   const __m128i tags[4] = {four_tags(a), four_tags(a + 2), four_tags(b), four_tags(b + 2)};
-  const auto bits_of = [&tags](__m128i wanted) {
-    const __m128i in_a =
-        _mm_packs_epi32(_mm_cmpeq_epi32(tags[0], wanted), _mm_cmpeq_epi32(tags[1], wanted));
-    const __m128i in_b =
-        _mm_packs_epi32(_mm_cmpeq_epi32(tags[2], wanted), _mm_cmpeq_epi32(tags[3], wanted));
-    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(in_a, in_b)));
-  };
-  return {bits_of(_mm_set1_epi32(static_cast<int>(tag))), bits_of(_mm_setzero_si128())};
+  return {equal_lanes(tags, static_cast<std::uint32_t>(tag)), equal_lanes(tags, 0)};
+}
+
+PICKD_INLINE HolderScan scan_holders(WordRef line_a, WordRef line_b, std::uint64_t tag,
+                                     std::uint32_t endpoint) {
+  const PlaceScan found = scan_place(line_a, line_b, tag);
+  if (found.tagged == 0) return {0, found.empty, 0, 0};
+  const auto* a = reinterpret_cast<const __m128i*>(line_a);
+  const auto* b = reinterpret_cast<const __m128i*>(line_b);
+  const __m128i endpoints[4] = {four_endpoints(a), four_endpoints(a + 2), four_endpoints(b),
+                                four_endpoints(b + 2)};
+  return {found.tagged, found.empty, equal_lanes(endpoints, endpoint) & found.tagged,
+          equal_lanes(endpoints, abi::kMarkerEndpoint) & found.tagged};
 }
 
 // The words of a line that are zero, as lanes of sixteen bits.
@@ -163,6 +194,21 @@ PICKD_INLINE PlaceScan scan_place(WordRef line_a, WordRef line_b, std::uint64_t 
   return scan;
 }
 
+PICKD_INLINE HolderScan scan_holders(WordRef line_a, WordRef line_b, std::uint64_t tag,
+                                     std::uint32_t endpoint) {
+  HolderScan scan{0, 0, 0, 0};
+  for (std::uint32_t i = 0; i < kWordsPerPlace; ++i) {
+    const WordRef line = i < abi::kWordsPerLine ? line_a : line_b;
+    const abi::PrefixWord word{line[i % abi::kWordsPerLine].load(std::memory_order_relaxed)};
+    scan.empty |= static_cast<std::uint32_t>(word.tag() == 0) << i;
+    if (word.tag() != tag) continue;
+    scan.tagged |= 1U << i;
+    scan.own |= static_cast<std::uint32_t>(word.endpoint() == endpoint) << i;
+    scan.marker |= static_cast<std::uint32_t>(word.endpoint() == abi::kMarkerEndpoint) << i;
+  }
+  return scan;
+}
+
 #endif
 
 // Two words at an even place of a line become empty in one locked operation, if both are still what
@@ -205,6 +251,10 @@ PICKD_INLINE std::uint32_t count_bits8(std::uint32_t bits) {
   bits -= (bits >> 1) & 0x55;
   bits = (bits & 0x33) + ((bits >> 2) & 0x33);
   return (bits + (bits >> 4)) & 0x0F;
+}
+
+PICKD_INLINE std::uint32_t count_bits16(std::uint32_t bits) {
+  return count_bits8(bits & 0xFF) + count_bits8(bits >> 8);
 }
 
 // Of each byte.

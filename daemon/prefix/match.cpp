@@ -186,10 +186,10 @@ class Matcher {
     const abi::KeyPlace place = abi::place_of(keys_[at], parts_.lines);
     const WordRef line_a = line(place.line_a);
     const WordRef line_b = line(place.line_b);
-    std::uint32_t tagged = scan_place(line_a, line_b, place.tag).tagged;
-    for (; tagged != 0; tagged &= tagged - 1) {
+    std::uint32_t marker = scan_holders(line_a, line_b, place.tag, abi::kMarkerEndpoint).marker;
+    for (; marker != 0; marker &= marker - 1) {
       const abi::PrefixWord word =
-          load_word(line_a, line_b, static_cast<std::uint32_t>(std::countr_zero(tagged)));
+          load_word(line_a, line_b, static_cast<std::uint32_t>(std::countr_zero(marker)));
       if (word.tag() == place.tag && word.endpoint() == abi::kMarkerEndpoint &&
           lives_in(word.stamp(), markers_)) {
         return true;
@@ -353,11 +353,13 @@ void PrefixTable::match_exact(std::span<const std::uint64_t> keys, std::uint32_t
 }
 
 void PrefixTable::prefetch(std::span<const std::uint64_t> keys) const {
-  for (std::uint64_t at = 0; at < keys.size(); at = 4 * at + 1) {
-    const abi::KeyPlace place = abi::place_of(keys[at], parts_.lines);
+  const auto fetch = [this](std::uint64_t key) __attribute__((always_inline)) {
+    const abi::KeyPlace place = abi::place_of(key, parts_.lines);
     prefetch_for_read(parts_.words + place.line_a * abi::kWordsPerLine);
     prefetch_for_read(parts_.words + place.line_b * abi::kWordsPerLine);
-  }
+  };
+  for (std::size_t at = 0; at < std::min(kFirstKeys, keys.size()); ++at) fetch(keys[at]);
+  for (std::uint64_t at = 21; at < keys.size(); at = 4 * at + 1) fetch(keys[at]);
 }
 
 }  // namespace pickd::prefix

@@ -79,8 +79,11 @@ class PrefixTable {
                    std::span<const std::uint16_t> ids, std::span<const std::uint64_t> lives,
                    std::span<std::uint32_t> match_blocks, MatchScratch& scratch) const;
 
-  // Fetches the lines that match() looks at first. For callers that know the keys before the rest.
+  // Fetches the lines that match() looks at first, and those with which stamp() begins. For callers
+  // that know the keys before the rest; any keys will do.
   void prefetch(std::span<const std::uint64_t> keys) const;
+  // As many keys as prefetch() has a use for, but for the few that match() looks at farther behind.
+  static constexpr std::size_t kFirstKeys = 16;
 
   // Stamps every key for one endpoint. A word that is there is touched, forward only; else a free
   // or dead word of the emptier line is taken, else the oldest of the sixteen. A pick never makes a

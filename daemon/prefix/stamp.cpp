@@ -97,8 +97,8 @@ class Stamper {
   PICKD_INLINE abi::PrefixWord word_at(const abi::KeyPlace& place, std::uint32_t at) const {
     return load_word(line(place.line_a), line(place.line_b), at);
   }
-  PICKD_INLINE PlaceScan scan(const abi::KeyPlace& place) const {
-    return scan_place(line(place.line_a), line(place.line_b), place.tag);
+  PICKD_INLINE HolderScan scan(const abi::KeyPlace& place) const {
+    return scan_holders(line(place.line_a), line(place.line_b), place.tag, endpoint_);
   }
 
   // Relaxed on success: a word is complete in itself. Readers pair with nothing but its bits.
@@ -110,7 +110,7 @@ class Stamper {
 
   PICKD_INLINE void stamp_key(std::uint64_t key, const abi::KeyPlace& place) {
     for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      const PlaceScan found = scan(place);
+      const HolderScan found = scan(place);
       PICKD_STEP("stamp: a key");
       if (found.tagged == 0 ? insert(place, found.empty) : stamp_held(key, place, found)) return;
       std::atomic_signal_fence(std::memory_order_seq_cst);  // scan anew, not from registers
@@ -123,29 +123,33 @@ class Stamper {
     abi::PrefixWord word;
   };
 
+  // The first of the words `among`, which the scan found to be the key's and of `endpoint`; none if
+  // there are none. False: it changed since.
+  PICKD_INLINE bool spot(const abi::KeyPlace& place, std::uint32_t among, std::uint32_t endpoint,
+                         Spot& into) const {
+    if (among == 0) return true;
+    into.at = static_cast<std::uint32_t>(std::countr_zero(among));
+    into.word = word_at(place, into.at);
+    return into.word.tag() == place.tag && into.word.endpoint() == endpoint;
+  }
+
   // Some word has the key's tag: this endpoint's, another holder's or the marker. False = look
   // again.
-  bool stamp_held(std::uint64_t key, const abi::KeyPlace& place, const PlaceScan& found) {
+  PICKD_INLINE bool stamp_held(std::uint64_t key, const abi::KeyPlace& place,
+                               const HolderScan& found) {
     Spot own;
     Spot marker;
-    std::uint32_t holders = 0;
-    for (std::uint32_t rest = found.tagged; rest != 0; rest &= rest - 1) {
-      const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const abi::PrefixWord word = word_at(place, at);
-      if (word.tag() != place.tag) return false;
-      if (word.endpoint() == endpoint_)
-        own = {at, word};
-      else if (word.endpoint() == abi::kMarkerEndpoint)
-        marker = {at, word};
-      else
-        ++holders;
+    if (!spot(place, found.own, endpoint_, own) ||
+        !spot(place, found.marker, abi::kMarkerEndpoint, marker)) {
+      return false;
     }
     const bool marked = marker.at != kNone && lives(marker.word);
     if (own.at != kNone) return (!marked || touch_marker(place, marker)) && touch(place, own);
     if (marked) {
       if (!touch_marker(place, marker)) return false;
     } else {
-      const bool hot = parts_.hot_holders != 0 && holders >= parts_.hot_holders &&
+      const bool hot = parts_.hot_holders != 0 &&
+                       count_bits16(found.tagged) >= parts_.hot_holders &&
                        live_holders(place, found.tagged) >= parts_.hot_holders;
       if (!hot) return insert(place, found.empty);
       if (!publish_marker(place, marker, found.empty)) return false;
@@ -158,19 +162,25 @@ class Stamper {
 
   void stamp_in_group(const abi::KeyPlace& place) {
     for (std::uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      const PlaceScan found = scan(place);
+      const HolderScan found = scan(place);
       Spot own;
-      for (std::uint32_t rest = found.tagged; rest != 0; rest &= rest - 1) {
-        const auto at = static_cast<std::uint32_t>(std::countr_zero(rest));
-        const abi::PrefixWord word = word_at(place, at);
-        if (word.tag() == place.tag && word.endpoint() == endpoint_) own = {at, word};
-      }
-      if (own.at != kNone ? touch(place, own) : insert(place, found.empty)) return;
+      const bool there = spot(place, found.own, endpoint_, own);
+      if (there && (own.at != kNone ? touch(place, own) : insert(place, found.empty))) return;
       std::atomic_signal_fence(std::memory_order_seq_cst);  // as in stamp_key()
     }
   }
 
-  bool touch(const abi::KeyPlace& place, const Spot& own) {
+  PICKD_INLINE bool touch(const abi::KeyPlace& place, const Spot& own) {
+    // Stamped in this very tick already, as the blocks of a prompt that comes often are. It lives:
+    // a stamp below the horizon was turned away before the first key.
+    if (own.word.bits == word_of(place).bits) {
+      ++outcome_.touched;
+      return true;
+    }
+    return touch_older(place, own);
+  }
+
+  __attribute__((noinline)) bool touch_older(const abi::KeyPlace& place, const Spot& own) {
     const abi::PrefixWord old = own.word;
     const bool keep_tier =
         tier_ == abi::Tier::kAssumed && old.tier() != abi::Tier::kAssumed && lives(old);
@@ -207,6 +217,10 @@ class Stamper {
     }
   }
 
+  abi::PrefixWord word_of(const abi::KeyPlace& place) const {
+    return abi::PrefixWord::make(place.tag, tier_, endpoint_, stamp_);
+  }
+
   abi::PrefixWord marker_word(const abi::KeyPlace& place) const {
     return abi::PrefixWord::make(place.tag, abi::Tier::kAssumed, abi::kMarkerEndpoint,
                                  marker_stamp_);
@@ -240,7 +254,7 @@ class Stamper {
       full_ = true;
       return true;
     }
-    const auto next = abi::PrefixWord::make(place.tag, tier_, endpoint_, stamp_);
+    const abi::PrefixWord next = word_of(place);
     if (empty != 0) {
       const std::uint32_t at = emptier(empty);
       if (!exchange(place, at, {}, next)) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -163,6 +164,22 @@ void Channel::prefetch_next() const {
   const std::uint64_t ring_bytes = parameters_.submissions_bytes;
   for (std::uint64_t at = 0; at < kAheadBytes; at += abi::kCacheLineBytes)
     __builtin_prefetch(submissions_ + ((submissions_head_ + at) & (ring_bytes - 1)));
+}
+
+std::span<const std::atomic<std::uint64_t>> Channel::look_ahead(std::size_t keys_max) const {
+  if (submissions_head_ == submissions_seen_) return {};
+  const std::uint64_t ring_bytes = parameters_.submissions_bytes;
+  const std::uint64_t place = submissions_head_ & (ring_bytes - 1);
+  // A whole unit of the ring is there, whatever stands in it.
+  static_assert(sizeof(abi::PickRecord) <= abi::kRingUnitBytes);
+  abi::PickRecord record;
+  std::memcpy(&record, submissions_ + place, sizeof record);
+  if (record.head.type != abi::RecordType::kPick) return {};
+  const std::uint64_t keys_at = place + sizeof record;
+  const std::uint64_t room = (ring_bytes - keys_at) / sizeof(std::uint64_t);
+  const auto count = std::min<std::uint64_t>({record.key_count, keys_max, room});
+  return {reinterpret_cast<const std::atomic<std::uint64_t>*>(submissions_ + keys_at),
+          static_cast<std::size_t>(count)};
 }
 
 bool Channel::has_submissions(bool sleeping) const {

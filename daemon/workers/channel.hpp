@@ -6,6 +6,7 @@
 // and nothing else.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,11 @@ class Channel {
   // Copies the next record into `copy` (at least record_bytes_max() long) and frees its place in
   // the ring. `bytes` is what its head says, checked against what is there.
   Look take(std::span<std::byte> copy, std::size_t* bytes);
+
+  // The first keys, at most `keys_max`, of the pick that take() would copy next; empty where there
+  // is none that was seen. In the client's memory, where they may change at any time: for fetching
+  // ahead what they would need, and for nothing else.
+  std::span<const std::atomic<std::uint64_t>> look_ahead(std::size_t keys_max) const;
 
   // True when a submission waits. `sleeping`: the check of the sleep protocol, after
   // announce_then_check().

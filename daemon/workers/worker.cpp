@@ -351,8 +351,21 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   }
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr)
     recorder->put_pick(request, result);
+  fetch_ahead(channel);
   // After the answer: the caller does not wait for the stamps, the next submission does.
   parts_.core->remember(request, result, tick, counters_);
+}
+
+// The lines of the prefix table for the pick that comes next are on their way while this one is
+// stamped.
+void Worker::fetch_ahead(const Channel& channel) const {
+  std::array<std::uint64_t, prefix::PrefixTable::kFirstKeys> keys;
+  const auto ahead = channel.look_ahead(keys.size());
+  if (ahead.empty()) return;
+  // Relaxed: the client may be writing there; any keys will do.
+  std::transform(ahead.begin(), ahead.end(), keys.begin(),
+                 [](const auto& key) { return key.load(std::memory_order_relaxed); });
+  parts_.core->prefetch(std::span(keys).first(ahead.size()));
 }
 
 void Worker::handle_report(Channel& channel, std::span<const std::byte> record,

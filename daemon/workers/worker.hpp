@@ -96,6 +96,7 @@ class Worker {
   void handle_report(Channel& channel, std::span<const std::byte> record,
                      const endpoints::Topology& topology);
   void handle_cancel(Channel& channel, std::span<const std::byte> record);
+  void fetch_ahead(const Channel& channel) const;
   bool answer(Channel& channel, std::span<const std::byte> record);
   void drop_broken();
   void let_go(std::vector<std::unique_ptr<Channel>>::iterator channel);
