@@ -104,6 +104,13 @@ void change_stages(abi::EndpointRecord* records, const Load& load, std::int64_t 
   if (load.uncached != 0) change_count(record.inflight_tokens, generation, sign * load.uncached);
 }
 
+// Whether the record is of this ticket and user; a hint while other workers are at it.
+bool holds(const abi::Reservation& slot, const NewReservation& reservation) {
+  return slot.client.load(kRelaxed) == reservation.ticket.client &&
+         slot.sequence.load(kRelaxed) == reservation.ticket.sequence &&
+         uid_of(slot.owner.load(kRelaxed)) == reservation.uid;
+}
+
 }  // namespace
 
 bool Reservations::reserve(const NewReservation& reservation) {
@@ -112,7 +119,13 @@ bool Reservations::reserve(const NewReservation& reservation) {
   for (std::uint32_t probe = 0; probe < abi::kReservationProbes && probe <= mask_; ++probe) {
     abi::Reservation& slot = slots_[(hash + probe) & mask_];
     std::uint64_t seen = slot.state.load(kRelaxed);
-    if (state_of(seen) != abi::ReservationState::kFree) continue;
+    if (state_of(seen) != abi::ReservationState::kFree) {
+      // Tickets can be seen by all in the mapped table. Who reserves those of another user, again
+      // and again, must not fill all places that the owner's has: the way to a free one ends at the
+      // first copy, and those behind it stay the owner's.
+      if ((seen & kTagMask) == (hash & kTagMask) && holds(slot, reservation)) return false;
+      continue;
+    }
     // Claim, fill, publish. Partner of the release: the acquire in find() and expire_slice().
     if (!slot.state.compare_exchange_strong(seen,
                                             state_word(abi::ReservationState::kWriting, 0, hash),

@@ -44,6 +44,27 @@ TEST_F(Reservations, GiveBothBackWhenARequestEndsBeforeItsFirstToken) {
   EXPECT_EQ(tokens(3), 0U);
 }
 
+TEST_F(Reservations, OfOneTicketAreOneAUser) {
+  ASSERT_TRUE(reserve({7, 1}, 3, 100));
+  EXPECT_FALSE(reserve({7, 1}, 4, 50));
+  EXPECT_EQ(table_.count_held(), 1U);
+  EXPECT_EQ(requests(4), 0U);
+  EXPECT_EQ(table_.end({7, 1}, kUid), ReportOutcome::kApplied);
+  EXPECT_TRUE(reserve({7, 1}, 4, 50));
+}
+
+TEST_F(Reservations, OfAnotherUserLeaveTheOwnerAPlace) {
+  for (std::uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    NewReservation copy = reservation({7, sequence}, 3, 1);
+    copy.uid = kUid + 1;
+    for (std::uint32_t turn = 0; turn < 2 * abi::kReservationProbes; ++turn) table_.reserve(copy);
+  }
+  for (std::uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    ASSERT_TRUE(reserve({7, sequence}, 4, 100)) << sequence;
+    EXPECT_EQ(table_.end({7, sequence}, kUid), ReportOutcome::kApplied);
+  }
+}
+
 TEST_F(Reservations, TakeARepeatedFirstTokenForNoFaultAndGiveBackOnce) {
   reserve({7, 1}, 3, 100);
   reserve({7, 2}, 3, 40);
