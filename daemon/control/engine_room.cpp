@@ -179,6 +179,7 @@ base::Result<void> EngineRoom::make_workers(const config::Config& config,
                              config.explain.picks_per_s,
                              config.explain.memory_kib << 10};
   parts.limits = pick_limits();
+  parts.ends = &channel_ends_;
   parts.inflight_per_uid_max = static_cast<std::uint32_t>(config.reservations.per_uid_max);
   const config::WorkersConfig& workers = config.workers;
   for (std::uint32_t index = 0; index < workers.count; ++index) {
@@ -204,6 +205,8 @@ EngineRoom::~EngineRoom() {
 }
 
 void EngineRoom::start() {
+  slow_wakes_.start();
+  channel_ends_.start();
   maintenance_->start();
   if (learner_ != nullptr) learner_->start();
   for (const auto& worker : workers_) worker->start();

@@ -46,6 +46,7 @@ class EngineRoom {
   pick::PickCore& core() { return *core_; }
   maintenance::Maintenance& maintenance() { return *maintenance_; }
   maintenance::LearnerThread* learner() { return learner_.get(); }  // nullptr: nothing is learned
+  workers::Chores& slow_wakes() { return slow_wakes_; }
   workers::Worker& worker(std::uint32_t index) { return *workers_[index]; }
   std::uint32_t worker_count() const { return static_cast<std::uint32_t>(workers_.size()); }
   // What a submission may hold.
@@ -78,6 +79,9 @@ class EngineRoom {
   std::unique_ptr<pick::PickCore> core_;
   std::unique_ptr<maintenance::Maintenance> maintenance_;
   std::unique_ptr<maintenance::LearnerThread> learner_;
+  // Before the workers, which post there as long as they live.
+  workers::Chores slow_wakes_{"pickd-wakes"};
+  workers::Chores channel_ends_{"pickd-ends"};
   std::vector<std::unique_ptr<workers::Worker>> workers_;
 };
 

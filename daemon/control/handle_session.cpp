@@ -88,6 +88,7 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
   parameters.client = session.client;
   parameters.uid = session.peer.uid;
   parameters.rates = server.rates_of(session.peer.uid);
+  parameters.slow_wakes = &server.room_->slow_wakes();
   parameters.daemon_epoch = server.room_->segment().header().segment.daemon_epoch;
   workers::ChannelDescriptors descriptors;
   auto channel = workers::Channel::create(parameters, &descriptors);

@@ -18,6 +18,12 @@ std::uint64_t share_of(std::uint64_t set, std::uint64_t all, bool admin) {
   return admin ? all : std::max<std::uint64_t>(1, all - all / 4);
 }
 
+// A user that is no administrator may take a fifth of the control thread, and a second's worth of
+// that at once. The thousand channels of a large gateway are opened within it; requests without end
+// leave the others their turn.
+constexpr std::uint64_t kControlUsPerS = 200'000;
+constexpr std::uint64_t kRestNs = 20'000'000;
+
 }  // namespace
 
 const char* ControlServer::over_clients(std::uint32_t uid) const {
@@ -76,7 +82,7 @@ std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
   std::erase_if(rates_, [now_ns](const auto& entry) {
     const workers::UserRates& rates = *entry.second;
     return entry.second.use_count() == 1 && rates.messages.is_full(now_ns) &&
-           rates.blocks.is_full(now_ns);
+           rates.blocks.is_full(now_ns) && !rates.wakes.apart.load(std::memory_order_relaxed);
   });
   std::shared_ptr<workers::UserRates>& rates = rates_[uid];
   if (rates == nullptr) {
@@ -84,6 +90,44 @@ std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
                                                  config_.listen.blocks_per_s);
   }
   return rates;
+}
+
+bool ControlServer::has_time_left(const Session& session) {
+  if (session.admin) return true;
+  const auto at = time_of_user_.try_emplace(session.peer.uid, kControlUsPerS).first;
+  return at->second.take(1, base::coarse_ns());
+}
+
+void ControlServer::charge_time(const Session& session, std::uint64_t from_ns) {
+  if (session.admin) return;
+  const auto at = time_of_user_.try_emplace(session.peer.uid, kControlUsPerS).first;
+  at->second.charge((base::monotonic_ns() - from_ns) / 1000, base::coarse_ns());
+}
+
+// Not read until others have had their turn. Its messages wait in its socket.
+void ControlServer::rest(Session& session) {
+  if (session.resting) return;
+  warn(time_warnings_, session.words() + ": its user's requests take more than " +
+                           std::to_string(kControlUsPerS / 10'000) +
+                           " % of the control thread; they wait");
+  session.resting = true;
+  reactor_->unwatch(session.socket.get());
+  resting_.push_back(session.id);
+  if (resting_.size() == 1) reactor_->after(kRestNs, [this] { wake_resting(); });
+}
+
+void ControlServer::wake_resting() {
+  std::vector<std::uint64_t> resting;
+  resting.swap(resting_);
+  for (const std::uint64_t id : resting) {
+    const auto at = sessions_.find(id);
+    if (at == sessions_.end() || at->second.ended) continue;
+    at->second.resting = false;
+    if (auto watched = watch_session(at->second); !watched) {
+      at->second.resting = true;
+      end_session(at->second, "it cannot be watched");
+    }
+  }
 }
 
 }  // namespace pickd::control

@@ -107,7 +107,7 @@ base::Result<std::unique_ptr<Channel>> Channel::create(const ChannelParameters& 
   int ends[2];
   if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return base::errno_error("channel: pipe");
   descriptors->pipe = base::Fd(ends[0]);
-  channel->pipe_ = base::Fd(ends[1]);
+  channel->pipe_ = std::make_shared<WakePipe>(base::Fd(ends[1]));
   // one page: a wake is one byte
   ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(abi::kPageBytes));
   descriptors->bell = base::Fd(::fcntl(channel->bell_.get(), F_DUPFD_CLOEXEC, 0));
@@ -233,11 +233,9 @@ bool Channel::wake_early() {
   return true;
 }
 
-void Channel::ring() const {
-  // A full pipe is no fault: the client has not read what woke it before. A closed one is a dead
-  // client.
-  const char byte = 1;
-  [[maybe_unused]] const ssize_t wrote = ::write(pipe_.get(), &byte, sizeof byte);
+void Channel::ring() {
+  WakeCosts* const costs = parameters_.rates == nullptr ? nullptr : &parameters_.rates->wakes;
+  pipe_->ring(costs, parameters_.slow_wakes);
 }
 
 }  // namespace pickd::workers

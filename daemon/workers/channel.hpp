@@ -34,6 +34,7 @@ struct ChannelParameters {
   std::uint64_t daemon_epoch = 0;
   // of its user, shared with its other channels; none: no limit
   std::shared_ptr<UserRates> rates = {};
+  Chores* slow_wakes = nullptr;  // outlives the channel; none: every wake is the worker's
 };
 
 // What the client gets; the control thread sends these and forgets them.
@@ -89,7 +90,7 @@ class Channel {
  private:
   Channel() = default;
   abi::RingIndices& indices() const { return *indices_; }
-  void ring() const;
+  void ring();
   void prefetch_next() const;
 
   ChannelParameters parameters_;
@@ -103,7 +104,7 @@ class Channel {
   std::uint64_t completions_seen_ = 0;  // the head at the last look
   bool owes_wake_ = false;              // published since the client was last woken or seen awake
   base::Fd bell_;
-  base::Fd pipe_;  // write end
+  std::shared_ptr<WakePipe> pipe_;
 };
 
 }  // namespace pickd::workers

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "daemon/workers/wake_pipe.hpp"
+
 namespace pickd::workers {
 
 class RateBucket {
@@ -60,6 +62,7 @@ struct UserRates {
       : messages(messages_per_s), blocks(blocks_per_s) {}
   RateBucket messages;
   RateBucket blocks;
+  WakeCosts wakes;
 };
 
 }  // namespace pickd::workers

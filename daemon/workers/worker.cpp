@@ -18,6 +18,7 @@ namespace pickd::workers {
 
 namespace {
 
+constexpr std::uint32_t kLettersAtOnce = 4;
 constexpr std::uint32_t kRecordsAtOnce = 32;  // of one channel before the next has its turn
 constexpr std::uint32_t kPausesPerClockRead = 16;
 
@@ -71,9 +72,10 @@ void Worker::post(std::function<void()> mail) {
   {
     const std::lock_guard lock(mail_mutex_);
     mail_.push_back(std::move(mail));
+    // Release; partner: the acquire in run().
+    mail_waits_.store(true, std::memory_order_release);
   }
-  // Release; partner: the acquire in run(). The bell is rung always: mail is rare.
-  mail_waits_.store(true, std::memory_order_release);
+  // Always: mail is rare.
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t wrote = ::write(bell_.get(), &one, sizeof one);
 }
@@ -85,9 +87,7 @@ void Worker::add(std::unique_ptr<Channel> channel) {
     epoll_event event{EPOLLIN | EPOLLET, {}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, (*shared)->bell(), &event) != 0) {
       // Its bell would never be heard: better a channel that is gone than one that hangs.
-      const std::uint32_t id = (*shared)->parameters().id;
-      shared->reset();
-      return gone_(id, true);
+      return end(std::move(*shared), true);
     }
     channels_.push_back(std::move(*shared));
   });
@@ -100,8 +100,7 @@ void Worker::remove(std::uint32_t channel) {
     });
     if (at == channels_.end()) return;  // broken, and gone already
     serve_last(**at);
-    let_go(at);
-    gone_(channel, false);
+    let_go(at, false);
   });
 }
 
@@ -110,11 +109,29 @@ void Worker::ask() {
   post([this] { answered_.fetch_add(1, std::memory_order_release); });
 }
 
-void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel) {
+void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel, bool broken) {
   // By hand: the client holds the bell's open file too, and closing our descriptor alone would
   // leave it registered, for the client to ring as long as it likes.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, (*channel)->bell(), nullptr);
+  std::unique_ptr<Channel> gone = std::move(*channel);
   channels_.erase(channel);
+  end(std::move(gone), broken);
+}
+
+// Its pages are given back, and whoever waits at the other end of its pipe is told: that takes as
+// long as the client made it.
+void Worker::end(std::unique_ptr<Channel> channel, bool broken) {
+  const std::uint32_t id = channel->parameters().id;
+  if (parts_.ends == nullptr) {
+    channel.reset();
+    return gone_(id, broken);
+  }
+  // Copyable, as a function has to be.
+  auto shared = std::make_shared<std::unique_ptr<Channel>>(std::move(channel));
+  parts_.ends->post([gone = gone_, shared = std::move(shared), id, broken] {
+    shared->reset();
+    gone(id, broken);
+  });
 }
 
 // What a client wrote before it closed the channel holds: a report or a cancel may be the last
@@ -132,14 +149,22 @@ void Worker::serve_last(Channel& channel) {
   parts_.topologies->release(options_.index);
 }
 
+// A few at a time: a client that ends with thousands of channels is no reason for others to wait.
 void Worker::take_mail() {
-  std::vector<std::function<void()>> mail;
-  mail_waits_.store(false, std::memory_order_relaxed);
-  {
-    const std::lock_guard lock(mail_mutex_);
-    mail.swap(mail_);
+  for (std::uint32_t count = 0; count < kLettersAtOnce; ++count) {
+    std::function<void()> letter;
+    {
+      const std::lock_guard lock(mail_mutex_);
+      if (!mail_.empty()) {
+        letter = std::move(mail_.front());
+        mail_.pop_front();
+      }
+      // Under the lock: who posts after this sets it again.
+      if (mail_.empty()) mail_waits_.store(false, std::memory_order_relaxed);
+    }
+    if (!letter) return;
+    letter();
   }
-  for (const auto& letter : mail) letter();
 }
 
 void Worker::run() {
@@ -260,8 +285,7 @@ void Worker::drop_broken() {
                                  [id](const auto& held) { return held->parameters().id == id; });
     if (at == channels_.end()) continue;
     counters_.add(abi::Counter::channels_broken);
-    let_go(at);
-    gone_(id, true);
+    let_go(at, true);
   }
   broken_.clear();
 }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@
 #include "daemon/state/tick_clock.hpp"
 #include "daemon/workers/answer.hpp"
 #include "daemon/workers/channel.hpp"
+#include "daemon/workers/chores.hpp"
 #include "daemon/workers/rate_bucket.hpp"
 #include "daemon/workers/recorder.hpp"
 #include "daemon/workers/report_handler.hpp"
@@ -52,12 +54,13 @@ struct WorkerParts {
   std::uint32_t inflight_per_uid_max = 0;  // 0: no limit
   std::uint64_t traces_per_s = 0;          // picks written down; 0: none
   std::size_t trace_bytes = 0;             // kept of them
+  Chores* ends = nullptr;                  // where channels end; none: on the worker's thread
 };
 
 class Worker {
  public:
-  // A channel left this worker: `broken` when its client broke the protocol. Called on the worker's
-  // thread, after the channel's memory is gone.
+  // A channel left this worker: `broken` when its client broke the protocol. Called after the
+  // channel's memory is gone, on the thread of WorkerParts::ends or the worker's.
   using Gone = std::function<void(std::uint32_t channel, bool broken)>;
 
   static base::Result<std::unique_ptr<Worker>> create(const WorkerOptions& options,
@@ -99,7 +102,8 @@ class Worker {
   void fetch_ahead(const Channel& channel) const;
   bool answer(Channel& channel, std::span<const std::byte> record);
   void drop_broken();
-  void let_go(std::vector<std::unique_ptr<Channel>>::iterator channel);
+  void let_go(std::vector<std::unique_ptr<Channel>>::iterator channel, bool broken);
+  void end(std::unique_ptr<Channel> channel, bool broken);
   void take_mail();
   void post(std::function<void()> mail);
   void sleep();
@@ -128,7 +132,7 @@ class Worker {
   base::Fd epoll_;
   base::Fd bell_;  // rung by the control thread
   std::mutex mail_mutex_;
-  std::vector<std::function<void()>> mail_;
+  std::deque<std::function<void()>> mail_;
   std::atomic<bool> mail_waits_{false};
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> answered_{0};  // added by its thread, read by the control thread

@@ -79,6 +79,27 @@ TEST_F(ChannelRing, CopiesARecordAndFreesItsPlace) {
   EXPECT_EQ(take(), Channel::Look::kNothing);
 }
 
+TEST_F(ChannelRing, LooksAheadAtTheKeysOfThePickThatComesNext) {
+  EXPECT_TRUE(channel_->look_ahead(16).empty());
+  for (const std::uint32_t keys : {3U, 40U}) {
+    std::vector<std::byte> record(sizeof(abi::PickRecord) + keys * sizeof(std::uint64_t));
+    abi::PickRecord head{};
+    head.head = {static_cast<std::uint32_t>(record.size()), abi::RecordType::kPick, 0, 0, keys};
+    head.key_count = keys;
+    std::memcpy(record.data(), &head, sizeof head);
+    for (std::uint64_t key = 0; key < keys; ++key)
+      std::memcpy(record.data() + sizeof head + key * sizeof key, &key, sizeof key);
+    ASSERT_TRUE(client_->submit(record));
+  }
+  EXPECT_TRUE(channel_->look_ahead(16).empty()) << "nobody has looked at the index yet";
+  ASSERT_EQ(take(), Channel::Look::kRecord);
+  const auto ahead = channel_->look_ahead(16);
+  ASSERT_EQ(ahead.size(), 16U) << "of the 40 of the second";
+  for (std::uint64_t key = 0; key < 16; ++key) EXPECT_EQ(ahead[key].load(), key);
+  ASSERT_EQ(take(), Channel::Look::kRecord) << "nothing was taken";
+  EXPECT_TRUE(channel_->look_ahead(16).empty());
+}
+
 TEST_F(ChannelRing, TakesRecordsOfEverySizeThroughManyWrapsInOrder) {
   base::Random random(5);
   const auto most = static_cast<std::uint32_t>(copy_.size());
