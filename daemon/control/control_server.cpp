@@ -178,10 +178,11 @@ void ControlServer::open_session(base::Fd socket) {
     counters_->add(abi::Counter::control_refused);
     Session refused;
     refused.socket = std::move(socket);
-    return send_outcome(refused, 0, permitted ? -EMFILE : -EPERM,
-                        permitted ? over
-                                  : "uid " + std::to_string(peer->uid) +
-                                        " may not connect; listen.allowed_uids lists who may");
+    send_outcome(refused, 0, permitted ? -EMFILE : -EPERM,
+                 permitted ? over
+                           : "uid " + std::to_string(peer->uid) +
+                                 " may not connect; listen.allowed_uids lists who may");
+    return closer_.close(std::move(refused.socket));
   }
   const std::uint64_t id = ++next_session_;
   Session& session = sessions_[id];
@@ -197,8 +198,7 @@ void ControlServer::open_session(base::Fd socket) {
     if (at != sessions_.end() && !at->second.greeted)
       end_session(at->second, "it never said hello");
   });
-  auto watched = reactor_->watch(session.socket.get(), net::kReadable,
-                                 [this, id](std::uint32_t) { read_session(id); });
+  auto watched = watch_session(session);
   if (watched.ok() && session.process.valid()) {
     // A child that the client forked keeps the socket open; the pidfd tells that the client itself
     // ended.
@@ -214,13 +214,20 @@ void ControlServer::open_session(base::Fd socket) {
   }
 }
 
+base::Result<void> ControlServer::watch_session(const Session& session) {
+  return reactor_->watch(session.socket.get(), net::kReadable,
+                         [this, id = session.id](std::uint32_t) { read_session(id); });
+}
+
 void ControlServer::read_session(std::uint64_t id) {
   for (int count = 0; count < kPacketsAtOnce; ++count) {
     const auto at = sessions_.find(id);
     if (at == sessions_.end() || at->second.ended) return;
     Session& session = at->second;
-    const net::Packet packet =
-        net::receive_packet(session.socket.get(), abi::kControlMessageBytesMax);
+    if (!has_time_left(session)) return rest(session);
+    const std::uint64_t from_ns = base::monotonic_ns();
+    net::Packet packet = net::receive_packet(session.socket.get(), abi::kControlMessageBytesMax);
+    for (base::Fd& stray : packet.strays) closer_.close(std::move(stray));
     if (packet.again) return;
     if (packet.end) return end_session(session, "it hung up");
     const fb::Message* message = packet.broken ? nullptr : verify_message(packet.bytes);
@@ -229,6 +236,8 @@ void ControlServer::read_session(std::uint64_t id) {
       return end_session(session, "it broke the protocol");
     }
     dispatch(session, *message);
+    if (const auto after = sessions_.find(id); after != sessions_.end())
+      charge_time(after->second, from_ns);
   }
 }
 
@@ -238,9 +247,11 @@ void ControlServer::end_session(Session& session, const char* why) {
   if (recording_ != nullptr && recording_->is_of(session.id)) recording_->stop();
   if (session.greeted && !session.leaving) counters_->add(abi::Counter::clients_died);
   spdlog::debug("{}: {}", session.words(), why);
-  reactor_->unwatch(session.socket.get());
+  if (!session.resting) reactor_->unwatch(session.socket.get());
   if (session.process.valid()) reactor_->unwatch(session.process.get());
-  session.socket.reset();
+  // Its end at once, its close by somebody else: what it was sent and nobody read ends with it.
+  ::shutdown(session.socket.get(), SHUT_RDWR);
+  closer_.close(std::move(session.socket));
   session.process.reset();
   for (const std::uint32_t channel : session.channels) {
     room_->worker(channels_[channel].worker).remove(channel);
@@ -262,9 +273,11 @@ void ControlServer::finish_session(std::uint64_t id) {
            other.second.client == session.client && other.second.peer.uid == session.peer.uid;
   });
   if (session.greeted && !again) {  // again: the same client has connected anew and goes on
+    const std::uint64_t from_ns = base::monotonic_ns();
     const std::uint32_t released =
         room_->reservations().release_client(session.client, session.peer.uid);
     counters_->add(abi::Counter::reservations_released_dead, released);
+    charge_time(session, from_ns);  // it walks the table
   }
   sessions_.erase(at);
 }

@@ -25,6 +25,7 @@
 #include "daemon/control/recording.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
+#include "daemon/net/closer.hpp"
 #include "daemon/net/reactor.hpp"
 #include "daemon/state/counters.hpp"
 
@@ -72,6 +73,12 @@ class ControlServer {
   bool may_connect(std::uint32_t uid) const;
   bool is_admin(std::uint32_t uid) const;
   void read_session(std::uint64_t id);
+  base::Result<void> watch_session(const Session& session);
+  // What one user may take of this thread, on all its connections together.
+  bool has_time_left(const Session& session);
+  void charge_time(const Session& session, std::uint64_t from_ns);
+  void rest(Session& session);
+  void wake_resting();
   void dispatch(Session& session, const fb::Message& message);
   void end_session(Session& session, const char* why);
   void finish_session(std::uint64_t id);
@@ -91,6 +98,7 @@ class ControlServer {
   config::Config config_;  // in force
   std::string config_path_;
   std::map<std::string, config::Place> config_origins_;
+  net::Closer closer_;
   base::Fd socket_lock_;
   base::Fd state_lock_;
   base::Fd listener_;
@@ -109,11 +117,14 @@ class ControlServer {
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;
   std::unordered_map<std::uint32_t, std::shared_ptr<workers::UserRates>> rates_;  // by uid
+  std::unordered_map<std::uint32_t, workers::RateBucket> time_of_user_;  // microseconds, by uid
+  std::vector<std::uint64_t> resting_;                                   // sessions
   std::uint64_t next_session_ = 0;
   std::uint32_t next_channel_ = 0;
   base::LogLimit broken_warnings_;
   base::LogLimit channel_warnings_;
   base::LogLimit accept_warnings_;
+  base::LogLimit time_warnings_;
   std::uint64_t started_ns_ = 0;
 
   std::mutex gone_mutex_;

@@ -21,6 +21,7 @@ struct Session {
   bool admin = false;
   bool greeted = false;  // Hello came and was accepted
   bool leaving = false;  // Goodbye came: its end is no death
+  bool resting = false;  // its user had its share of the control thread: not read for a moment
   bool ended = false;    // its socket is closed; waits for its channels to leave the workers
   std::uint64_t client = 0;
   std::string name;  // printable

@@ -36,7 +36,17 @@ base::Result<void> give_to_group(const std::string& path, const std::string& gro
   return {};
 }
 
-void close_descriptors(msghdr& message) {
+// Whoever connects cannot pass descriptors here: sending them fails, at the sender. Linux 6.16;
+// before, they are received and closed apart.
+void refuse_descriptors(int socket) {
+#ifndef SO_PASSRIGHTS
+  constexpr int SO_PASSRIGHTS = 83;
+#endif
+  const int no = 0;
+  static_cast<void>(::setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no));
+}
+
+void take_descriptors(msghdr& message, std::vector<base::Fd>& into) {
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -44,7 +54,7 @@ void close_descriptors(msghdr& message) {
     for (std::size_t at = 0; at < count; ++at) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(head) + at * sizeof fd, sizeof fd);
-      ::close(fd);
+      into.emplace_back(fd);
     }
   }
 }
@@ -84,6 +94,7 @@ base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
   if (bound != 0) return base::errno_error("listen.socket " + path);
   if (auto given = give_to_group(path, group); !given) return given.error();
   if (::chmod(path.c_str(), mode) != 0) return base::errno_error("listen.mode of " + path);
+  refuse_descriptors(socket.get());  // before anybody can connect
   if (::listen(socket.get(), kBacklog) != 0) return base::errno_error("listen.socket " + path);
   return socket;
 }
@@ -93,6 +104,8 @@ base::Result<base::Fd> accept_unix(int listener) {
   if (!socket.valid() && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
     return base::errno_error("accept");
   }
+  // Again, for who connected to a listener that systemd made.
+  if (socket.valid()) refuse_descriptors(socket.get());
   return socket;
 }
 
@@ -114,8 +127,10 @@ Packet receive_packet(int socket, std::size_t bytes_max) {
   Packet packet;
   packet.bytes.resize(bytes_max + 1);
   iovec piece{packet.bytes.data(), packet.bytes.size()};
-  // Room for more descriptors than anybody may send, so that all are seen and closed.
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 32)];
+  // Room for as many descriptors as a packet can carry: the kernel closes what finds none, here and
+  // now.
+  constexpr std::size_t kScmMaxFd = 253;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kScmMaxFd)];
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -132,7 +147,7 @@ Packet receive_packet(int socket, std::size_t bytes_max) {
   }
   packet.end = got == 0;
   const bool descriptors = message.msg_controllen != 0;
-  if (descriptors) close_descriptors(message);
+  if (descriptors) take_descriptors(message, packet.strays);
   packet.broken = descriptors || (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 ||
                   static_cast<std::size_t>(got) > bytes_max;
   packet.bytes.resize(static_cast<std::size_t>(got));

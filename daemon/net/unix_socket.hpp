@@ -43,9 +43,10 @@ struct Packet {
   bool end = false;     // the peer closed
   bool again = false;   // nothing there now
   bool broken = false;  // over the limit, or with descriptors: nobody sends those to the daemon
+  std::vector<base::Fd> strays;  // those descriptors; closing them can take long, see Closer
 };
 
-// Takes one packet of at most `bytes_max`. Descriptors that came along are closed at once.
+// Takes one packet of at most `bytes_max`.
 Packet receive_packet(int socket, std::size_t bytes_max);
 
 // Sends one packet with descriptors, at most kControlDescriptorsMax, which stay the caller's.

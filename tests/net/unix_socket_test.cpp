@@ -60,6 +60,14 @@ class UnixSocket : public ::testing::Test {
     server_ = std::move(*accepted);
   }
 
+  // Where descriptors may be passed, as they may to a listener of an older kernel.
+  void pair() {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    client_ = base::Fd(ends[0]);
+    server_ = base::Fd(ends[1]);
+  }
+
   std::string directory_;
   base::Fd client_;
   base::Fd server_;
@@ -202,8 +210,17 @@ TEST_F(UnixSocket, RefusesToSendMoreDescriptorsThanAPacketHolds) {
   EXPECT_TRUE(receive_packet(client_.get(), 64).again) << "nothing was sent";
 }
 
-TEST_F(UnixSocket, ClosesDescriptorsThatAPeerSendsAndCallsThePacketBroken) {
+TEST_F(UnixSocket, CannotBeSentDescriptorsByWhoConnects) {
   connect();
+  const int fds[] = {client_.get()};
+  const auto sent = send_packet(client_.get(), bytes_of("hello"), fds);
+  if (sent.ok()) GTEST_SKIP() << "SO_PASSRIGHTS came with Linux 6.16";
+  EXPECT_EQ(sent.error().code, -EPERM);
+  ASSERT_TRUE(send_packet(server_.get(), bytes_of("hello"), fds).ok()) << "the other way it may";
+}
+
+TEST_F(UnixSocket, ClosesDescriptorsThatAPeerSendsAndCallsThePacketBroken) {
+  pair();
   const std::size_t before = open_descriptors();
   for (int turn = 0; turn < 20; ++turn) {
     const int fds[] = {client_.get(), client_.get(), client_.get()};
@@ -216,9 +233,9 @@ TEST_F(UnixSocket, ClosesDescriptorsThatAPeerSendsAndCallsThePacketBroken) {
 
 // More than the kernel lets one message hold of what the receiver has room for.
 TEST_F(UnixSocket, KeepsNoneOfManyDescriptors) {
-  connect();
+  pair();
   const std::size_t before = open_descriptors();
-  std::vector<int> fds(200, client_.get());
+  std::vector<int> fds(253, client_.get());
   std::vector<char> control(CMSG_SPACE(sizeof(int) * fds.size()));
   char byte = 'x';
   iovec piece{&byte, 1};
@@ -233,7 +250,11 @@ TEST_F(UnixSocket, KeepsNoneOfManyDescriptors) {
   head->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
   std::memcpy(CMSG_DATA(head), fds.data(), sizeof(int) * fds.size());
   ASSERT_EQ(::sendmsg(client_.get(), &message, 0), 1);
-  EXPECT_TRUE(receive_packet(server_.get(), 64).broken);
+  {
+    const Packet packet = receive_packet(server_.get(), 64);
+    EXPECT_TRUE(packet.broken);
+    EXPECT_EQ(packet.strays.size(), fds.size()) << "none is left to the kernel to close";
+  }
   EXPECT_EQ(open_descriptors(), before);
 }
 

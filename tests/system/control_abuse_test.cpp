@@ -1,6 +1,9 @@
 // Clients that break the control protocol: each is answered or dropped, nothing leaks, and the
 // others are served meanwhile.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,9 +175,61 @@ TEST_F(SystemControlAbuse, ClosesDescriptorsThatNobodyAskedFor) {
   for (const std::size_t count : {1UL, 4UL, 32UL, 33UL, 253UL}) {
     RawControl raw(daemon_);
     ASSERT_TRUE(raw.hello().has_value());
-    EXPECT_TRUE(raw.say(2, kAskStatus, std::vector<int>(count, null.get())));
-    EXPECT_TRUE(raw.hung_up()) << count;
+    if (raw.say(2, kAskStatus, std::vector<int>(count, null.get()))) {
+      EXPECT_TRUE(raw.hung_up()) << count;
+    } else {
+      EXPECT_EQ(errno, EPERM) << "the kernel refuses them";
+    }
+    raw.close();
     expect_unharmed();
+  }
+}
+
+// A socket whose last close takes as long as was asked for: it has bytes that nobody reads.
+struct Lingering {
+  Lingering() {
+    const base::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* name = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener.get(), name, sizeof address), 0);
+    EXPECT_EQ(::getsockname(listener.get(), name, &size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    socket = base::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), name, sizeof address), 0);
+    peer = base::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const linger year{1, 365 * 24 * 3600};
+    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &year, sizeof year), 0);
+    const std::vector<char> bytes(1 << 16);
+    while (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  // Its own close must not linger.
+  ~Lingering() {
+    const linger none{};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  }
+  base::Fd socket;
+  base::Fd peer;
+};
+
+TEST(SystemControlAbuseByDescriptors, IsNotHeldUpByThoseThatTakeLongToClose) {
+  Daemon daemon;
+  for (int turn = 0; turn < 20; ++turn) {
+    Lingering lingering;
+    RawControl raw(daemon);
+    const bool passed = raw.say(1, kAskStatus, std::vector<int>(1, lingering.socket.get()));
+    if (!passed) {
+      EXPECT_EQ(errno, EPERM) << "the kernel refuses them";
+    }
+    if (passed) lingering.socket.reset();  // the daemon's close is the last one
+    raw.close();
+    const Client client(daemon);
+    const Result result;
+    EXPECT_EQ(pick(client, Request("hello"), result), 0);
+    EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
   }
 }
 

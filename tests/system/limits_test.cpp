@@ -4,6 +4,7 @@
 
 #include <grp.h>
 #include <cerrno>
+#include <csignal>
 
 #include "tests/system/raw_control.hpp"
 
@@ -75,6 +76,41 @@ TEST(SystemLimits, SaysInAQueueTooThatAUserIsOverItsLimit) {
   EXPECT_GT(refused, 0);
   EXPECT_NE(std::string(pickd_strerror(-EAGAIN)).find("limit"), std::string::npos);
   pickd_queue_close(queue);
+}
+
+TEST(SystemLimits, AUserThatAsksWithoutEndWaitsAndNobodyElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  Daemon daemon({.listen = {"mode: \"0666\""}});
+  ASSERT_EQ(::chmod(daemon.directory().c_str(), 0755), 0);
+  Forked flood([&](Forked& self) {
+    if (!become_nobody()) return 1;
+    std::vector<std::unique_ptr<RawControl>> connections;
+    for (int at = 0; at < 32; ++at) {
+      connections.push_back(std::make_unique<RawControl>(daemon));
+      if (!connections.back()->hello()) return 2;
+    }
+    self.say('o');
+    // Asks for ever, and reads so that its answers find room.
+    for (;;) {
+      for (const auto& connection : connections) {
+        if (!connection->ask([](flatbuffers::FlatBufferBuilder& builder) {
+              return fb::CreateAskStatus(builder);
+            }))
+          return 3;
+      }
+    }
+  });
+  ASSERT_EQ(flood.hear(), 'o');
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_GE(daemon.status().clients, 33U) << "others are answered all the while";
+    return daemon.log().find("they wait") != std::string::npos;
+  }));
+  const Client client(daemon);
+  const Result result;
+  EXPECT_EQ(pick(client, Request("hello"), result), 0);
+  flood.kill(SIGKILL);
+  flood.wait();
+  EXPECT_TRUE(eventually([&] { return daemon.status().clients == 2; })) << "its end is noticed";
 }
 
 TEST(SystemLimits, KeepsAUserFromFlushingTheTable) {

@@ -114,6 +114,7 @@ class RawControl {
 
   const std::vector<base::Fd>& descriptors() const { return descriptors_; }
 
+  void close() { socket_.reset(); }
   bool hung_up() { return !receive().has_value(); }
 
   std::optional<Reply> hello(std::uint16_t layout_major = abi::kLayoutMajor) {
