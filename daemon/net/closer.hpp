@@ -2,8 +2,8 @@
 //
 // close() of the last descriptor of a file can take as long as its maker likes: a socket lingers,
 // an epoll instance has a hundred thousand watches, a file system in user space is asked. Nobody
-// else waits for that here. Threads that hang stay where they are; they are few, and the process ends
-// without them.
+// else waits for that here. Threads that hang stay where they are; they are few, and the process
+// ends without them.
 #pragma once
 
 #include <memory>
