@@ -80,6 +80,7 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
       Engines::create(server->config_, *server->reactor_, *server->room_, server->notes_);
   if (!engines) return engines.error();
   server->engines_ = std::move(*engines);
+  server->renew_rates();
   server->started_ns_ = base::monotonic_ns();
   server->room_->start();
   return server;

@@ -90,6 +90,8 @@ class ControlServer {
   // A warning of what clients can cause again and again.
   static void warn(base::LogLimit& limit, const std::string& text);
   std::shared_ptr<workers::UserRates> rates_of(std::uint32_t uid);
+  std::uint64_t new_blocks_per_s(std::uint32_t uid) const;
+  void renew_rates();
 
   void send(Session& session, std::span<const std::uint8_t> bytes, std::span<const int> fds = {});
   void send_outcome(Session& session, std::uint32_t number, int code, const std::string& text);

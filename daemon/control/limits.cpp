@@ -23,6 +23,8 @@ std::uint64_t share_of(std::uint64_t set, std::uint64_t all, bool admin) {
 // leave the others their turn.
 constexpr std::uint64_t kControlUsPerS = 200'000;
 constexpr std::uint64_t kRestNs = 20'000'000;
+constexpr std::uint64_t kNewBlocksPerSMin = 1000;
+constexpr std::uint64_t kRenewRatesNs = 1'000'000'000;
 
 }  // namespace
 
@@ -88,8 +90,30 @@ std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
   if (rates == nullptr) {
     rates = std::make_shared<workers::UserRates>(config_.listen.messages_per_s,
                                                  config_.listen.blocks_per_s);
+    rates->new_blocks.set_rate(new_blocks_per_s(uid));
   }
   return rates;
+}
+
+// A quarter of what all engines together are known to hold, so that a user needs seconds to push the
+// others' prompts out, and these have been used again by then. An engine computes no more than that.
+std::uint64_t ControlServer::new_blocks_per_s(std::uint32_t uid) const {
+  if (is_admin(uid)) return 0;
+  const state::StateSegment& segment = room_->segment();
+  const std::uint64_t table = segment.header().prefix_lines * abi::kWordsPerLine;
+  std::uint64_t held = 0;
+  for (const endpoints::TopologyEndpoint& endpoint : room_->topologies().current().endpoints()) {
+    const std::uint64_t capacity =
+        segment.endpoints()[endpoint.id].capacity_blocks.load(std::memory_order_relaxed);
+    held += capacity == 0 ? table : capacity;
+  }
+  return std::max(kNewBlocksPerSMin, std::min(held, table) / 4);
+}
+
+// Endpoints come and go, and learn what they hold.
+void ControlServer::renew_rates() {
+  for (const auto& [uid, rates] : rates_) rates->new_blocks.set_rate(new_blocks_per_s(uid));
+  reactor_->after(kRenewRatesNs, [this] { renew_rates(); });
 }
 
 bool ControlServer::has_time_left(const Session& session) {

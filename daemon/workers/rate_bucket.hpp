@@ -22,7 +22,8 @@ class RateBucket {
   // Takes `amount`, at most 2^24, when the bucket is not empty. May overdraw it, so that an amount
   // larger than a second's worth can be had at all; what is overdrawn has to be waited for.
   bool take(std::uint64_t amount, std::uint64_t now_ns) {
-    if (per_s_ == 0 || amount == 0) return true;
+    const std::uint64_t per_s = per_s_.load(std::memory_order_relaxed);
+    if (per_s == 0 || amount == 0) return true;
     const std::uint64_t now = now_ns * kParts;
     std::uint64_t full_at = full_at_.load(std::memory_order_relaxed);
     while (true) {
@@ -30,7 +31,8 @@ class RateBucket {
       if (from - now >= kSecond) return false;
       // Relaxed: the word publishes nothing but itself. Partner: the same exchange of other
       // workers.
-      if (full_at_.compare_exchange_weak(full_at, from + cost(amount), std::memory_order_relaxed)) {
+      if (full_at_.compare_exchange_weak(full_at, from + cost(amount, per_s),
+                                         std::memory_order_relaxed)) {
         return true;
       }
     }
@@ -41,6 +43,11 @@ class RateBucket {
     static_cast<void>(take(amount, now_ns));
   }
 
+  // From the next take on. Relaxed: it publishes nothing but itself.
+  void set_rate(std::uint64_t per_s) {
+    per_s_.store(std::min(per_s, kPerSecondMax), std::memory_order_relaxed);
+  }
+
   bool is_full(std::uint64_t now_ns) const {
     return full_at_.load(std::memory_order_relaxed) <= now_ns * kParts;
   }
@@ -49,9 +56,11 @@ class RateBucket {
   // Sixteenths of a nanosecond: fine enough for the highest rate, and 36 years before they wrap.
   static constexpr std::uint64_t kParts = 16;
   static constexpr std::uint64_t kSecond = 1'000'000'000 * kParts;
-  std::uint64_t cost(std::uint64_t amount) const { return amount * kSecond / per_s_; }
+  static std::uint64_t cost(std::uint64_t amount, std::uint64_t per_s) {
+    return amount * kSecond / per_s;
+  }
 
-  std::uint64_t per_s_;
+  std::atomic<std::uint64_t> per_s_;
   std::atomic<std::uint64_t> full_at_{0};
 };
 
@@ -62,6 +71,8 @@ struct UserRates {
       : messages(messages_per_s), blocks(blocks_per_s) {}
   RateBucket messages;
   RateBucket blocks;
+  // Blocks that nobody was known to hold: beyond it a pick is answered and not remembered.
+  RateBucket new_blocks{0};
   WakeCosts wakes;
 };
 

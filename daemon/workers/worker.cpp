@@ -376,6 +376,7 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr)
     recorder->put_pick(request, result);
   fetch_ahead(channel);
+  if (!request.dry_run) forget_beyond_share(channel, result);
   // After the answer: the caller does not wait for the stamps, the next submission does.
   parts_.core->remember(request, result, tick, counters_);
 }
@@ -390,6 +391,19 @@ void Worker::fetch_ahead(const Channel& channel) const {
   std::transform(ahead.begin(), ahead.end(), keys.begin(),
                  [](const auto& key) { return key.load(std::memory_order_relaxed); });
   parts_.core->prefetch(std::span(keys).first(ahead.size()));
+}
+
+// What a user's prompts make the store remember pushes out what others' made it. Who brings more new
+// blocks than the engines could compute has the known part of its prompts stamped, and no more.
+void Worker::forget_beyond_share(const Channel& channel, pick::PickResult& result) {
+  UserRates* const rates = channel.parameters().rates.get();
+  if (rates == nullptr || result.status != 0 || result.keys.empty()) return;
+  const std::size_t known =
+      std::min<std::size_t>(result.endpoints[0].match_blocks, result.keys.size());
+  const std::size_t unknown = result.keys.size() - known;
+  if (unknown == 0 || rates->new_blocks.take(unknown, coarse_ns_)) return;
+  counters_.add(abi::Counter::blocks_left_out, unknown);
+  result.keys = result.keys.first(known);
 }
 
 void Worker::handle_report(Channel& channel, std::span<const std::byte> record,

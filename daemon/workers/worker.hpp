@@ -100,6 +100,7 @@ class Worker {
                      const endpoints::Topology& topology);
   void handle_cancel(Channel& channel, std::span<const std::byte> record);
   void fetch_ahead(const Channel& channel) const;
+  void forget_beyond_share(const Channel& channel, pick::PickResult& result);
   bool answer(Channel& channel, std::span<const std::byte> record);
   void drop_broken();
   void let_go(std::vector<std::unique_ptr<Channel>>::iterator channel, bool broken);

@@ -113,6 +113,45 @@ TEST(SystemLimits, AUserThatAsksWithoutEndWaitsAndNobodyElse) {
   EXPECT_TRUE(eventually([&] { return daemon.status().clients == 2; })) << "its end is noticed";
 }
 
+TEST(SystemLimits, LeavesOthersTheirPrefixesWhenAUserBringsNewOnesWithoutEnd) {
+  if (::geteuid() != 0) GTEST_SKIP() << kNeedsRoot;
+  Daemon daemon({.listen = {"mode: \"0666\""}});
+  ASSERT_EQ(::chmod(daemon.directory().c_str(), 0755), 0);
+  Forked flood([&](Forked& self) {
+    if (!become_nobody()) return 1;
+    const Client client(daemon);
+    self.say('o');
+    if (self.hear() != 'g') return 2;
+    const Result result;
+    // Four engines of the default capacity hold 31,250 blocks.
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      if (look(client, 2000, 1000 + seed, result) != 0) return 3;
+      if (client.report(result.ticket(), PICKD_REPORT_CANCELLED) != 0) return 4;
+    }
+    return 0;
+  });
+  ASSERT_EQ(flood.hear(), 'o');
+  const Client client(daemon);
+  const Result result;
+  constexpr unsigned kPrompts = 20;
+  for (unsigned seed = 0; seed < kPrompts; ++seed) {
+    ASSERT_EQ(look(client, 8, seed, result), 0);
+    ASSERT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  }
+  flood.say('g');
+  EXPECT_EQ(flood.wait(), 0) << "it is answered, every time";
+  EXPECT_GT(daemon.counter("prefix_left_out"), 100'000U);
+  for (unsigned seed = 0; seed < kPrompts; ++seed) {
+    Request again(prompt_of(8 * 256, seed));
+    again.raw.flags |= PICKD_REQUEST_DRY_RUN;
+    std::uint32_t known = 0;
+    ASSERT_EQ(pick(client, again, result), 0);
+    for (std::size_t at = 0; at < result.count(); ++at)
+      known = std::max(known, result.match_tokens(at));
+    EXPECT_EQ(known, 8U * 64U) << "prompt " << seed;
+  }
+}
+
 TEST(SystemLimits, KeepsAUserFromFlushingTheTable) {
   Daemon daemon({.listen = {"blocks_per_s: 1000"}});
   const Client client(daemon);
