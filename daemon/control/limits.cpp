@@ -95,8 +95,9 @@ std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
   return rates;
 }
 
-// A quarter of what all engines together are known to hold, so that a user needs seconds to push the
-// others' prompts out, and these have been used again by then. An engine computes no more than that.
+// An eighth of what all engines together are known to hold: no engine computes faster. A user so
+// needs seconds to push the others' prompts out of the fleet, and by then these have been used again;
+// out of the one engine that it aims at, less.
 std::uint64_t ControlServer::new_blocks_per_s(std::uint32_t uid) const {
   if (is_admin(uid)) return 0;
   const state::StateSegment& segment = room_->segment();
@@ -107,7 +108,7 @@ std::uint64_t ControlServer::new_blocks_per_s(std::uint32_t uid) const {
         segment.endpoints()[endpoint.id].capacity_blocks.load(std::memory_order_relaxed);
     held += capacity == 0 ? table : capacity;
   }
-  return std::max(kNewBlocksPerSMin, std::min(held, table) / 4);
+  return std::max(kNewBlocksPerSMin, std::min(held, table) / 8);
 }
 
 // Endpoints come and go, and learn what they hold.

@@ -393,8 +393,8 @@ void Worker::fetch_ahead(const Channel& channel) const {
   parts_.core->prefetch(std::span(keys).first(ahead.size()));
 }
 
-// What a user's prompts make the store remember pushes out what others' made it. Who brings more new
-// blocks than the engines could compute has the known part of its prompts stamped, and no more.
+// What a user's prompts make the store remember pushes out what others' made it. Who brings more
+// new blocks than the engines could compute has the known part of its prompts stamped, and no more.
 void Worker::forget_beyond_share(const Channel& channel, pick::PickResult& result) {
   UserRates* const rates = channel.parameters().rates.get();
   if (rates == nullptr || result.status != 0 || result.keys.empty()) return;
