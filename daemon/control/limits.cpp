@@ -96,8 +96,8 @@ std::shared_ptr<workers::UserRates> ControlServer::rates_of(std::uint32_t uid) {
 }
 
 // An eighth of what all engines together are known to hold: no engine computes faster. A user so
-// needs seconds to push the others' prompts out of the fleet, and by then these have been used again;
-// out of the one engine that it aims at, less.
+// needs seconds to push the prompts of others out of the fleet, and by then these have been used
+// again; out of the one engine that it aims at, less.
 std::uint64_t ControlServer::new_blocks_per_s(std::uint32_t uid) const {
   if (is_admin(uid)) return 0;
   const state::StateSegment& segment = room_->segment();
