@@ -87,7 +87,7 @@ def rust_client(mode):
 
 CLIENTS = (
     ("C", c_client("blocking")), ("C", c_client("queue")),
-    ("Go", go_client("cgo")),
+    ("Go", go_client("cgo")), ("Go", go_client("pure")),
     ("Python", python_client("blocking")), ("Python", python_client("asyncio")),
     ("Rust", rust_client("blocking")), ("Rust", rust_client("tokio")),
 )

@@ -199,6 +199,19 @@ int pickdgo_report(uintptr_t handle, uint64_t client, uint64_t sequence, uint32_
   return pickd_queue_report(((pickdgo_queue*)handle)->queue, &report);
 }
 
+int pickdgo_report_many(uintptr_t handle, int count) {
+  pickdgo_queue* queue = (pickdgo_queue*)handle;
+  int at;
+  for (at = 0; at < count; ++at) {
+    const pickdgo_report_entry* from = &queue->reports[at];
+    const pickd_report_info report =
+        report_info(from->client, from->sequence, from->kind, from->prompt_tokens,
+                    from->cached_tokens, from->output_tokens, from->endpoint, from->endpoint_size);
+    if (pickd_queue_report(queue->queue, &report) == -EAGAIN) break;
+  }
+  return at;
+}
+
 int pickdgo_report_wait(pickd_client* client, uint64_t ticket_client, uint64_t sequence,
                         uint32_t kind, uint32_t prompt_tokens, uint32_t cached_tokens,
                         uint32_t output_tokens, const void* endpoint, size_t endpoint_size,

@@ -11,7 +11,8 @@
 
 enum {
   PICKDGO_ENDPOINTS_MAX = 8,
-  PICKDGO_BATCH = 64, /* answers that one call hands over at most */
+  PICKDGO_BATCH = 64,       /* answers that one call hands over at most */
+  PICKDGO_NAME_BYTES = 128, /* of an endpoint, and more than it may have */
   PICKDGO_TEXT_BYTES =
       8 * 256 /* addresses and names of one answer, at most: see limits of pickd.h */
 };
@@ -84,6 +85,18 @@ typedef struct pickdgo_answer {
   char text[PICKDGO_TEXT_BYTES + 256];
 } pickdgo_answer;
 
+/* A report of many. */
+typedef struct pickdgo_report_entry {
+  uint64_t client;
+  uint64_t sequence;
+  uint32_t kind;
+  uint32_t prompt_tokens;
+  uint32_t cached_tokens;
+  uint32_t output_tokens;
+  uint32_t endpoint_size;
+  char endpoint[PICKDGO_NAME_BYTES];
+} pickdgo_report_entry;
+
 /* A queue with the memory that its calls use. */
 typedef struct pickdgo_queue {
   pickd_queue* queue;
@@ -94,6 +107,7 @@ typedef struct pickdgo_queue {
   int32_t wanted;          /* another thread waits for this queue: stop looking; atomic */
   pickdgo_answer own;      /* of the last pickdgo_submit(), when it returned 1 */
   pickdgo_answer answers[PICKDGO_BATCH];
+  pickdgo_report_entry reports[PICKDGO_BATCH]; /* filled before pickdgo_report_many() */
 } pickdgo_queue;
 
 int pickdgo_open(pickd_client* client, uint32_t depth, pickdgo_queue** queue);
@@ -117,6 +131,10 @@ int pickdgo_cancel(uintptr_t queue, uint64_t client, uint64_t sequence);
 int pickdgo_report(uintptr_t queue, uint64_t client, uint64_t sequence, uint32_t kind,
                    uint32_t prompt_tokens, uint32_t cached_tokens, uint32_t output_tokens,
                    const void* endpoint, size_t endpoint_size);
+
+/* Hands over the first `count` of queue->reports; returns how many, fewer when the ring is full.
+ * What is refused counts as handed over. */
+int pickdgo_report_many(uintptr_t queue, int count);
 
 /* pickd_report() with these values: any number of callers. */
 int pickdgo_report_wait(pickd_client* client, uint64_t ticket_client, uint64_t sequence,

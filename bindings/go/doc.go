@@ -37,6 +37,13 @@
 //
 // A pick that ends with its context returns the context's error.
 //
+// # What it costs
+//
+// A pick and its report take 1.5 us of CPU time more than by an event loop in C, with 32 or with 1,000 outstanding.
+// About 1 us of it, at 32, is cgo: a client in pure Go, written from the layout document, takes 0.5 us more than C. With
+// 1,000 outstanding both take the same, because a call into C serves many picks then. The README has the table and the
+// command that makes it. Through libpickd come picks while the daemon is away, new connections, and its hashing.
+//
 // # Building
 //
 // The package links libpickd.so.0 through cgo and finds it with pkg-config under the name pickd. Against a

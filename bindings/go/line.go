@@ -6,6 +6,7 @@ package pickd
 // #cgo noescape pickdgo_submit
 // #cgo nocallback pickdgo_submit
 // #cgo nocallback pickdgo_cancel
+// #cgo nocallback pickdgo_report_many
 import "C"
 
 import (
@@ -115,17 +116,37 @@ func (q *queue) admit() {
 	}
 }
 
-// admitReports hands over those that found the ring full; under mutex. True when none is left.
+// admitReports hands over those that found the ring full, or came from the inbox, a batch a call; under mutex. True
+// when none is left.
 func (q *queue) admitReports() bool {
 	handed := 0
-	for at := range q.reports {
-		if !q.closed && q.handOver(&q.reports[at]) == -C.int(syscall.EAGAIN) {
+	for handed < len(q.reports) && !q.closed {
+		batch := q.reports[handed:min(handed+C.PICKDGO_BATCH, len(q.reports))]
+		for at := range batch {
+			fill(&q.memory.reports[at], &batch[at])
+		}
+		taken := int(C.pickdgo_report_many(q.address, C.int(len(batch))))
+		handed += taken
+		if taken < len(batch) {
 			break
 		}
-		handed++
+	}
+	if q.closed {
+		handed = len(q.reports)
 	}
 	q.reports = slices.Delete(q.reports, 0, handed)
 	return len(q.reports) == 0
+}
+
+func fill(to *C.pickdgo_report_entry, report *Report) {
+	to.client, to.sequence = C.uint64_t(report.Ticket.Client), C.uint64_t(report.Ticket.Sequence)
+	to.kind = C.uint32_t(report.Kind)
+	to.prompt_tokens, to.cached_tokens = report.PromptTokens.raw(), report.CachedTokens.raw()
+	to.output_tokens = report.OutputTokens.raw()
+	// One that is cut here is too long for any endpoint, and stays so.
+	size := min(len(report.Endpoint), C.PICKDGO_NAME_BYTES)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&to.endpoint[0])), size), report.Endpoint)
+	to.endpoint_size = C.uint32_t(size)
 }
 
 // tryLater sees to it that somebody looks for room where no answers are to come that tell of it: the ring may

@@ -1,6 +1,5 @@
-// Bench compares the Go client with an event loop in C: CPU time of a pick and its report, at equal numbers
-// outstanding, in one process and one run against one daemon of its own. Prints a table; the share that
-// Go adds is the last column but one.
+// Bench compares the Go client with an event loop in C, and with a client in pure Go: CPU time of a pick and its
+// report, at equal numbers outstanding, in one process and one run against one daemon of its own. Prints a table.
 //
 //	go run ./internal/bench [-outstanding 1,32,1000] [-seconds 1] [-rounds 5] [-daemon PATH]
 package main
@@ -30,6 +29,7 @@ import (
 	"unsafe"
 
 	pickd "github.com/pickd/pickd/bindings/go"
+	"github.com/pickd/pickd/bindings/go/internal/pure"
 )
 
 const (
@@ -46,6 +46,7 @@ func main() {
 	program := flag.String("daemon", "../../build/release/bin/pickd", "the daemon's program")
 	busy := flag.Bool("busy", false, "the Go client and the daemon poll busily")
 	profile := flag.String("profile", "", "write a CPU profile of the Go slices to this file")
+	profilePure := flag.String("profile-pure", "", "the same of the slices in pure Go")
 	flag.Parse()
 
 	socket, stop := startDaemon(*program, *busy)
@@ -60,17 +61,23 @@ func main() {
 		log.Fatal(err)
 	}
 	defer inGo.Close()
+	inPure, err := pure.Open(socket)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer inPure.Close()
 	prompts := makePrompts()
 	raw := inCMemory(prompts)
 
-	fmt.Println("outstanding   C us/pick   Go us/pick   Go - C us   Go / C     C picks/s    Go picks/s")
+	fmt.Println("outstanding   C us/pick   Go us/pick   pure us/pick   Go - C us   pure - C us   " +
+		"C picks/s   Go picks/s   pure picks/s")
 	for _, word := range strings.Split(*outstanding, ",") {
 		count, err := strconv.Atoi(word)
 		if err != nil {
 			log.Fatal(err)
 		}
 		duration := time.Duration(*seconds * float64(time.Second))
-		var c, g samples
+		var c, g, p samples
 		for range *rounds {
 			c.add(measure(func() int64 {
 				picks := C.bench_loop(inC, C.uint32_t(count), raw, promptCount, C.int64_t(duration))
@@ -79,40 +86,61 @@ func main() {
 				}
 				return int64(picks)
 			}))
-			if *profile != "" {
-				file, err := os.Create(*profile)
-				if err != nil {
-					log.Fatal(err)
-				}
-				pprof.StartCPUProfile(file)
-			}
-			g.add(measure(func() int64 { return loop(inGo, count, prompts, duration) }))
-			pprof.StopCPUProfile()
+			g.add(profiled(*profile, func() int64 { return loop(count, duration, throughC(inGo, prompts)) }))
+			p.add(profiled(*profilePure, func() int64 { return loop(count, duration, throughGo(inPure, prompts)) }))
 		}
-		fmt.Printf("%11d   %9.2f   %10.2f   %9.2f   %6.2f   %11.0f   %11.0f\n", count, c.cpu(), g.cpu(),
-			g.cpu()-c.cpu(), g.cpu()/c.cpu(), c.rate(), g.rate())
+		fmt.Printf("%11d   %9.2f   %10.2f   %12.2f   %9.2f   %11.2f   %9.0f   %10.0f   %12.0f\n", count, c.cpu(),
+			g.cpu(), p.cpu(), g.cpu()-c.cpu(), p.cpu()-c.cpu(), c.rate(), g.rate(), p.rate())
+	}
+}
+
+// An asker makes what one goroutine does: the pick and report of its next prompt.
+type asker func() func(prompt int) error
+
+func throughC(client *pickd.Client, prompts []string) asker {
+	ctx := context.Background()
+	return func() func(int) error {
+		text := make([]string, 1)
+		return func(prompt int) error {
+			text[0] = prompts[prompt]
+			pick, err := client.Pick(ctx, pickd.Request{Model: "m", Text: text})
+			if err != nil {
+				return err
+			}
+			return client.Report(ctx, pickd.Report{Ticket: pick.Ticket, Kind: pickd.Done})
+		}
+	}
+}
+
+func throughGo(client *pure.Client, prompts []string) asker {
+	const done = 3
+	ctx := context.Background()
+	return func() func(int) error {
+		request := pure.Request{Model: "m", Text: make([]string, 1)}
+		return func(prompt int) error {
+			request.Text[0] = prompts[prompt]
+			pick, err := client.Pick(ctx, &request)
+			if err != nil {
+				return err
+			}
+			return client.Report(&pure.Report{Ticket: pick.Ticket, Kind: done, PromptTokens: pure.Unknown,
+				CachedTokens: pure.Unknown, OutputTokens: pure.Unknown})
+		}
 	}
 }
 
 // loop is what bench_loop is, by goroutines.
-func loop(client *pickd.Client, outstanding int, prompts []string, duration time.Duration) int64 {
+func loop(outstanding int, duration time.Duration, made asker) int64 {
 	var picks atomic.Int64
 	var stop atomic.Bool
 	var wait sync.WaitGroup
-	ctx := context.Background()
 	for at := range outstanding {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
-			done := int64(0)
-			text := make([]string, 1)
+			done, ask := int64(0), made()
 			for next := at; !stop.Load(); next += outstanding {
-				text[0] = prompts[next%promptCount]
-				pick, err := client.Pick(ctx, pickd.Request{Model: "m", Text: text})
-				if err == nil {
-					err = client.Report(ctx, pickd.Report{Ticket: pick.Ticket, Kind: pickd.Done})
-				}
-				if err != nil {
+				if err := ask(next % promptCount); err != nil {
 					log.Fatal(err)
 				}
 				done++
@@ -152,6 +180,19 @@ func measure(run func() int64) sample {
 	from, cpuFrom := time.Now(), cpu()
 	picks := float64(run())
 	return sample{float64((cpu() - cpuFrom).Nanoseconds()) / 1e3 / picks, picks / time.Since(from).Seconds()}
+}
+
+// profiled measures, and writes a CPU profile where a file is named.
+func profiled(path string, run func() int64) sample {
+	if path != "" {
+		file, err := os.Create(path)
+		if err != nil {
+			log.Fatal(err)
+		}
+		pprof.StartCPUProfile(file)
+		defer pprof.StopCPUProfile()
+	}
+	return measure(run)
 }
 
 func cpu() time.Duration {

@@ -1,7 +1,7 @@
 // Interop is the Go client of tests/interop_test.py: it runs the steps of tests/interop/scenario.txt, which says
 // what they mean.
 //
-//	interop SOCKET SCRIPT REPETITIONS cgo
+//	interop SOCKET SCRIPT REPETITIONS cgo|pure
 //
 // It prints "ready", waits for a line, runs the script so often, eight repetitions at once, and prints a line for
 // each step.
@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	pickd "github.com/pickd/pickd/bindings/go"
+	"github.com/pickd/pickd/bindings/go/internal/pure"
 )
 
 const atOnce = 8
@@ -33,7 +34,7 @@ type chooser interface {
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) != 5 {
-		log.Fatal("usage: interop SOCKET SCRIPT REPETITIONS cgo")
+		log.Fatal("usage: interop SOCKET SCRIPT REPETITIONS cgo|pure")
 	}
 	steps, err := readScript(os.Args[2])
 	if err != nil {
@@ -73,10 +74,14 @@ func main() {
 }
 
 func open(mode, socket string) (chooser, error) {
-	if mode != "cgo" {
-		return nil, fmt.Errorf("%s: there is cgo", mode)
+	switch mode {
+	case "cgo":
+		return pickd.Open(pickd.Options{Socket: socket})
+	case "pure":
+		client, err := pure.Open(socket)
+		return pureClient{client}, err
 	}
-	return pickd.Open(pickd.Options{Socket: socket})
+	return nil, fmt.Errorf("%s: there are cgo and pure", mode)
 }
 
 // run is one repetition; it returns its lines.
