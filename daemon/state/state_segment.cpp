@@ -16,6 +16,7 @@
 #include "daemon/base/step.hpp"
 #include "daemon/state/boot_id.hpp"
 #include "daemon/state/huge_pages.hpp"
+#include "daemon/state/instance_lock.hpp"
 #include "daemon/state/memory_limit.hpp"
 #include "daemon/state/reuse.hpp"
 
@@ -194,8 +195,12 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(
   segment->path_ = path;
   segment->page_bytes_ = parameters.page_bytes;
   segment->layout_ = *layout;
+  if (auto free = check_state_is_free(path); !free) return free.error();
   std::string why;
   segment->fd_ = open_for_reuse(path, layout->total_bytes, &why);
+  if (segment->fd_.valid()) {
+    if (auto locked = lock_state(segment->fd_.get(), path); !locked) return locked.error();
+  }
   if (segment->fd_.valid() && parameters.clock_mode == abi::ClockMode::kVirtual)
     why = "the clock is virtual";
   if (why.empty()) {
@@ -205,7 +210,11 @@ base::Result<std::unique_ptr<StateSegment>> StateSegment::open_or_create(
   }
   if (!why.empty()) {
     *origin = "empty: " + why;
-    return create(path, parameters);
+    auto made = create(path, parameters);
+    if (!made) return made;
+    // Nobody can have it by another name yet.
+    if (auto locked = lock_state((*made)->fd_.get(), path); !locked) return locked.error();
+    return made;
   }
   *origin = "warm";
   segment->warm_ = true;

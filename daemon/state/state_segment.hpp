@@ -25,7 +25,7 @@ class StateSegment {
  public:
   // Goes on with the file at `path` when it is this boot's, whole, of our user and laid out as
   // wanted; else makes it anew. `origin` then says which, and why: "warm" or "empty: ...". A
-  // virtual clock never goes on.
+  // virtual clock never goes on. -EBUSY while another daemon has the file, under whatever name.
   static base::Result<std::unique_ptr<StateSegment>> open_or_create(
       const std::string& path, const StateParameters& parameters, std::string* origin);
 

@@ -1,7 +1,9 @@
 // The instance lock: one holder a path, its pid told to the others, gone with the process.
 #include "daemon/state/instance_lock.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,6 +117,57 @@ TEST_F(InstanceLock, SaysWhichFileCannotBeMade) {
   const auto refused = take_instance_lock(directory_ + "/no/state", "state.path");
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().text.find(directory_ + "/no/state.lock"), std::string::npos);
+}
+
+// ---- The state file itself ----------------------------------------------------------------------
+
+base::Fd open_file(const std::string& path, int flags) {
+  return base::Fd(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0600));
+}
+
+TEST_F(InstanceLock, OfAStateFileHoldsForItsOtherNamesToo) {
+  const base::Fd file = open_file(path(), O_RDWR);
+  ASSERT_TRUE(check_state_is_free(path()).ok());
+  ASSERT_TRUE(lock_state(file.get(), path()).ok());
+  ASSERT_EQ(::link(path().c_str(), path("other").c_str()), 0);
+  for (const std::string& name : {path(), path("other")}) {
+    const auto refused = check_state_is_free(name);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, -EBUSY);
+    EXPECT_NE(refused.error().text.find("state.path " + name), std::string::npos);
+    const base::Fd second = open_file(name, O_RDWR);
+    EXPECT_FALSE(lock_state(second.get(), name).ok()) << "two that start at one time";
+  }
+  { const base::Fd opened_and_closed = open_file(path(), O_RDWR); }
+  EXPECT_FALSE(check_state_is_free(path("other")).ok())
+      << "a descriptor that closes lets nothing go";
+}
+
+TEST_F(InstanceLock, OfAStateFileEndsWithItsDescriptor) {
+  {
+    const base::Fd file = open_file(path(), O_RDWR);
+    ASSERT_TRUE(lock_state(file.get(), path()).ok());
+  }
+  EXPECT_TRUE(check_state_is_free(path()).ok());
+  const base::Fd file = open_file(path(), O_RDWR);
+  EXPECT_TRUE(lock_state(file.get(), path()).ok());
+}
+
+TEST_F(InstanceLock, OfAStateFileIsNotStoppedByWhoMayOnlyReadIt) {
+  { const base::Fd made = open_file(path(), O_RDWR); }
+  const base::Fd reader = open_file(path(), O_RDONLY);
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  ASSERT_EQ(::fcntl(reader.get(), F_OFD_SETLK, &lock), 0);
+  EXPECT_EQ(::flock(reader.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_TRUE(check_state_is_free(path()).ok());
+  const base::Fd file = open_file(path(), O_RDWR);
+  EXPECT_TRUE(lock_state(file.get(), path()).ok());
+}
+
+TEST_F(InstanceLock, OfAStateFileThatIsNotThereIsFree) {
+  EXPECT_TRUE(check_state_is_free(path()).ok());
+  EXPECT_TRUE(check_state_is_free(directory_).ok()) << "for who opens it to refuse";
 }
 
 }  // namespace

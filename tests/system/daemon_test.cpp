@@ -48,6 +48,34 @@ TEST(SystemDaemon, RefusesASecondOneOnTheSameState) {
   EXPECT_EQ(pick(client, Request("hello"), result), 0);
 }
 
+TEST(SystemDaemon, RefusesASecondOneOnTheSameStateByAnyName) {
+  Daemon daemon;
+  const std::string link = daemon.directory() + "/link";
+  std::filesystem::create_hard_link(daemon.state(), link);
+  // Of the size that the first one's has, and of another: neither is taken over nor replaced.
+  for (const char* mib : {"32", "16"}) {
+    for (const std::string& name : {link, daemon.state()}) {
+      std::filesystem::remove(daemon.state() + ".lock");
+      const std::string config =
+          write(daemon.directory() + "/second.yaml", "listen: {socket: " + daemon.socket() +
+                                                         "2}\nstate: {path: " + name +
+                                                         ", size_mib: " + mib + "}\n");
+      const Ended second = run("pickd", {"--config", config});
+      EXPECT_EQ(second.exit_code, 1);
+      EXPECT_NE(second.errors.find(pid_words(daemon)), std::string::npos) << second.errors;
+      EXPECT_NE(second.errors.find("state.path " + name), std::string::npos) << second.errors;
+    }
+  }
+  const Client client(daemon);
+  const Result result;
+  EXPECT_EQ(pick(client, Request("hello"), result), 0);
+  EXPECT_EQ(client.report(result.ticket(), PICKD_REPORT_DONE), 0);
+  daemon.signal(SIGKILL);
+  daemon.reap();
+  daemon.start();
+  EXPECT_NE(daemon.log().find("store: warm"), std::string::npos) << "the link stops no restart";
+}
+
 TEST(SystemDaemon, LeavesAFileAloneThatIsNoSocket) {
   auto directory = tools::TempDir::make("pickd-systest");
   ASSERT_TRUE(directory.ok());

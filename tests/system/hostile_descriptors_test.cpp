@@ -168,13 +168,14 @@ TEST_F(SystemHostileDescriptors, AClientThatLocksTheStateStopsNoRestart) {
   struct flock whole {};
   whole.l_type = F_RDLCK;
   whole.l_whence = SEEK_SET;
-  ASSERT_EQ(::fcntl(state.get(), F_OFD_SETLK, &whole), 0);
+  EXPECT_EQ(::fcntl(state.get(), F_OFD_SETLK, &whole), -1) << "the daemon's own is in the way";
   const Result result;
   const std::string prompt = prompt_of(4096, 1);
   ASSERT_EQ(pick(other_, Request(prompt), result), 0);
   ASSERT_EQ(other_.report(result.ticket(), PICKD_REPORT_DONE), 0);
   daemon_.signal(SIGKILL);
   daemon_.reap();
+  ASSERT_EQ(::fcntl(state.get(), F_OFD_SETLK, &whole), 0) << "before the next one's";
   daemon_.start();  // fails the test when it does not come up
   ASSERT_TRUE(
       eventually([&] { return pick(other_, Request(prompt), result) == 0 && !result.degraded(); }));
