@@ -93,9 +93,14 @@ void Handlers::open_channel(ControlServer& server, Session& session, const fb::M
   workers::ChannelDescriptors descriptors;
   auto channel = workers::Channel::create(parameters, &descriptors);
   if (!channel) {
-    ControlServer::warn(server.channel_warnings_, session.words() + ": " + channel.error().text);
-    return server.send_outcome(session, message.number(), channel.error().code,
-                               channel.error().text);
+    const int code = channel.error().code;
+    // Not the client's, who would look for the fault in its own process.
+    const std::string words = code == -EMFILE || code == -ENFILE
+                                  ? "the daemon has no descriptor left for a channel; its "
+                                    "RLIMIT_NOFILE says how many it may have"
+                                  : channel.error().text;
+    ControlServer::warn(server.channel_warnings_, session.words() + ": " + words);
+    return server.send_outcome(session, message.number(), code, words);
   }
   session.channels.insert(parameters.id);
   server.channels_[parameters.id] = {session.id, parameters.worker, parameters.uid, bytes};

@@ -1,6 +1,5 @@
 // pickd: arguments, configuration, signals, start and stop. Everything else is in control/ and
 // below.
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "daemon/config/load.hpp"
 #include "daemon/control/control_server.hpp"
 #include "daemon/control/version.hpp"
+#include "daemon/main/descriptors.hpp"
 #include "daemon/main/service_manager.hpp"
 #include "daemon/net/file_watch.hpp"
 #include "daemon/prefix/horizons.hpp"
@@ -51,14 +51,6 @@ std::vector<std::string> environment() {
 int complain(const pickd::base::Error& error, int exit_code) {
   std::fprintf(stderr, "pickd: %s\n", error.text.c_str());
   return exit_code;
-}
-
-// Channels take two descriptors each: as many as the system lets us have.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The configuration with the command line's profile, and the profile made once to see that it can
@@ -118,7 +110,9 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   const pickd::config::Config& config = loaded.config;
   const bool virtual_clock = arguments.virtual_clock;
   pickd::base::start_log(config.log.level);
-  raise_descriptor_limit();
+  const std::uint64_t descriptors = pickd::service::raise_descriptor_limit();
+  if (const auto why = pickd::service::why_too_few_descriptors(config.listen, descriptors))
+    spdlog::warn("{}", *why);
   // Blocked before any thread starts, so that only the descriptor sees them.
   sigset_t signals;
   sigemptyset(&signals);
