@@ -1,7 +1,9 @@
 // How scores become a sum: weights, what a scorer does not know, scorers that fail.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "daemon/pick/parameters.hpp"
 #include "tests/pick/pick_fixture.hpp"
@@ -171,6 +173,54 @@ TEST(Ties, DrawEveryOrderOfATierEquallyOften) {
   for (const auto& [order, count] : orders) {
     EXPECT_GE(count, 880);
     EXPECT_LE(count, 1120);
+  }
+}
+
+// More equals than a result lists.
+TEST(Ties, GiveEveryPlaceToEachOfManyEqualsAlike) {
+  auto rig = rig_of({{{true, {0, 0.5F, 0}}, -1}});  // e2 is behind all others
+  for (int at = 4; at <= 21; ++at) rig->add(rig->spec("e" + std::to_string(at)));
+  std::vector<Tally> places(abi::kResultEndpointsMax);
+  for (int call = 0; call < 10'000; ++call) {
+    const auto request = rig->request();
+    const Names names = rig->names(rig->pick_only(request));
+    rig->reservations().end(request.ticket, PickRig::kUid);
+    ASSERT_EQ(std::set(names.begin(), names.end()).size(), abi::kResultEndpointsMax);
+    for (std::size_t place = 0; place < names.size(); ++place) ++places[place][names[place]];
+  }
+  for (const Tally& tally : places) {
+    EXPECT_EQ(tally.size(), 20U);
+    EXPECT_EQ(tally.count("e2"), 0U);
+    for (const auto& [name, count] : tally) {
+      EXPECT_GT(count, 380U) << name;
+      EXPECT_LT(count, 620U) << name;
+    }
+  }
+}
+
+TEST(Ranking, IsThatOfASortForAnyNumberOfCandidatesAndTies) {
+  base::Random random(5);
+  for (std::size_t count = 3; count <= 60; ++count) {
+    for (const std::uint32_t levels : {2U, 7U, 1000U}) {
+      std::vector<float> scores(count);
+      for (float& score : scores)
+        score = static_cast<float>(random.below(levels)) / static_cast<float>(levels);
+      const auto rig = rig_of({{{true, scores}, 1}});
+      for (std::size_t at = 4; at <= count; ++at) rig->add(rig->spec("e" + std::to_string(at)));
+      const PickResult result = rig->pick_only(rig->request());
+      std::vector<float> sorted = scores;
+      std::sort(sorted.rbegin(), sorted.rend());
+      ASSERT_EQ(result.count, std::min(count, abi::kResultEndpointsMax));
+      std::set<std::uint32_t> ids;
+      for (std::uint32_t at = 0; at < result.count; ++at) {
+        const std::uint32_t id = result.endpoints[at].endpoint->id;
+        EXPECT_FLOAT_EQ(result.endpoints[at].score, sorted[at]) << count << " " << at;
+        EXPECT_FLOAT_EQ(scores[id - 1], sorted[at]) << count << " " << at;
+        ids.insert(id);
+      }
+      EXPECT_EQ(ids.size(), result.count);
+      EXPECT_EQ(result.reason == abi::Reason::kTie, sorted[0] == sorted[1]);
+    }
   }
 }
 

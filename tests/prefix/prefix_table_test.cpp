@@ -72,6 +72,31 @@ TEST(PrefixTable, GivesEveryCandidateItsOwnLength) {
   }
 }
 
+// Sets of candidates are of the size that fits: one more than each of them, and each to the brim.
+TEST(PrefixTable, GivesEveryCandidateItsOwnLengthWhateverTheirNumber) {
+  for (const std::uint32_t count :
+       {63U, 64U, 65U, 127U, 128U, 129U, 511U, 512U, 513U, 1023U, 1024U, 1025U, 4095U}) {
+    TestTable t({.lines = 1 << 15, .endpoint_ids = count + 1});
+    const Keys keys = chain(1, 12);
+    std::vector<std::uint32_t> held(count + 1);
+    base::Random random(count);
+    // Few hold anything but the first and the last, so that no line overflows.
+    for (std::uint32_t id = 1; id <= count; ++id) {
+      const bool holds = id == 1 || id == count || random.below(count) < 40;
+      held[id] = holds ? random.below(12) + 1 : 0;
+      t.stamp(std::span(keys).first(held[id]), id);
+    }
+    const auto ids = t.all_ids();
+    ASSERT_EQ(ids.size(), count);
+    const auto blocks = t.match(keys, ids);
+    const auto exact = t.match(keys, ids, true);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      ASSERT_EQ(blocks[i], held[ids[i]]) << ids[i] << " of " << count;
+      ASSERT_EQ(exact[i], held[ids[i]]) << ids[i] << " of " << count;
+    }
+  }
+}
+
 TEST(PrefixTable, AnswersOnlyForTheCandidatesItIsAskedAbout) {
   TestTable t({});
   const Keys keys = chain(2, 40);
