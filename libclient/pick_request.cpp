@@ -43,7 +43,7 @@ static_assert(abi::kEndpointNameBytesMax == abi::kEndpointAddressBytesMax);
 
 constexpr std::uint32_t kPromptTokensMax = UINT32_MAX - 1;  // UINT32_MAX means "unknown" elsewhere
 
-// The lines of a record come while its prompt is hashed, all at once: they are in the daemon's core,
+// The lines of a record come while its prompt is hashed, all at once: they are in the daemon's core
 // and a store that waits for one holds up those behind it. Not __builtin_prefetch(): without a flag
 // for newer machines it fetches for reading, and the first store would ask the other core again.
 void fetch_for_writing(std::byte* at, std::uint64_t bytes) {
