@@ -294,8 +294,8 @@ std::byte* Channel::wait_for_room(std::uint64_t bytes, std::uint64_t spare,
   }
 }
 
-bool Channel::cancel(std::uint64_t sequence) {
-  std::byte* at = submissions_.reserve(sizeof(abi::CancelRecord), 0);
+bool Channel::cancel(std::uint64_t sequence, std::uint64_t spare) {
+  std::byte* at = submissions_.reserve(sizeof(abi::CancelRecord), spare);
   if (at == nullptr) return false;
   const abi::CancelRecord record{
       {sizeof(abi::CancelRecord), abi::RecordType::kCancel, 0, 0, sequence}};

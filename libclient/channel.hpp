@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "abi/channel_layout.hpp"
 #include "abi/spin_budget.hpp"
@@ -64,7 +65,12 @@ class Channel {
 
   // Tells the daemon to drop the pick, or to free what it reserved. False when the ring has no
   // room: blocking picks always leave some (kCancelRoom).
-  bool cancel(std::uint64_t sequence);
+  bool cancel(std::uint64_t sequence, std::uint64_t spare = 0);
+  // Of a channel whose daemon is gone: the tickets of client `client` that it was told the end of,
+  // or told to cancel, and may not have heeded. Reports whose answer somebody waited for are not
+  // among them: who waited knows.
+  template <typename Visit>
+  void each_lost_end(std::uint64_t client, const Visit& visit);
   static constexpr std::uint64_t kCancelRoom = abi::kRingUnitBytes;
 
   // The parts of wait_for(), for queues.
@@ -110,5 +116,20 @@ class Channel {
   Fd bell_;
   Fd pipe_;
 };
+
+template <typename Visit>
+void Channel::each_lost_end(std::uint64_t client, const Visit& visit) {
+  submissions_.each_lost([&](const abi::RecordHead& head, const std::byte* at) {
+    if (head.type == abi::RecordType::kCancel) visit(head.sequence);
+    if (head.type != abi::RecordType::kReport || head.bytes < sizeof(abi::ReportRecord)) return;
+    abi::ReportRecord report;
+    std::memcpy(&report, at, sizeof report);
+    const bool ends = report.kind == abi::ReportKind::kDone ||
+                      report.kind == abi::ReportKind::kFailed ||
+                      report.kind == abi::ReportKind::kCancelled;
+    if (ends && report.ticket_client == client && (head.flags & abi::kReportAnswer) == 0)
+      visit(report.ticket_sequence);
+  });
+}
 
 }  // namespace pickd::client

@@ -1,14 +1,12 @@
-// pickd_client: see client.hpp. Opening and closing are at the top, the pool below.
+// pickd_client: see client.hpp. Connecting is at the top, the pool below; the C functions are in
+// client_calls.cpp.
 #include "libclient/client.hpp"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "libclient/memory.hpp"
-#include "libclient/sized_struct.hpp"
 
 using pickd::client::Channel;
 using pickd::client::Deadline;
@@ -21,51 +19,7 @@ namespace abi = pickd::abi;
 
 namespace {
 
-constexpr std::uint32_t kChannelsDefault = 64;
-constexpr std::uint32_t kConnectTimeoutMsDefault = 2000;
 constexpr std::uint64_t kAttemptEveryNs = 100'000'000;
-constexpr const char* kSocketPathDefault = "/run/pickd/pickd.sock";
-
-// Copies a string option into `to`; false when it does not fit.
-template <std::size_t N>
-bool copy_string(const char* from, char (&to)[N]) {
-  const std::size_t length = ::strlen(from);
-  if (length >= N) return false;
-  ::memcpy(to, from, length + 1);
-  return true;
-}
-
-int apply_options(const pickd_options& options, pickd_client& client) {
-  if ((options.flags & ~PICKD_OPEN_BUSY_POLL) != 0) return -EINVAL;
-  if (options.keys_max != 0 &&
-      (options.keys_max < abi::kKeysMin || options.keys_max > abi::kKeysMax)) {
-    return -EINVAL;
-  }
-  if (options.channels_max > abi::kChannelsPerClientMax) return -EINVAL;
-  const char* path = options.socket_path;
-  if (path == nullptr) path = ::getenv("PICKD_SOCKET");
-  if (path == nullptr) path = kSocketPathDefault;
-  if (*path == '\0') return -EINVAL;
-  const char* name = options.name == nullptr ? program_invocation_short_name : options.name;
-  if (!copy_string(path, client.socket_path) || !copy_string(name, client.name)) return -E2BIG;
-
-  client.keys_wanted = options.keys_max == 0 ? abi::kKeysDefault : options.keys_max;
-  client.channels_max = options.channels_max == 0 ? kChannelsDefault : options.channels_max;
-  client.connect_timeout_ms =
-      options.connect_timeout_ms == 0 ? kConnectTimeoutMsDefault : options.connect_timeout_ms;
-  const std::uint32_t spin_us = options.spin_us == 0               ? abi::kSpinDefaultUs
-                                : options.spin_us == PICKD_NO_SPIN ? 0
-                                                                   : options.spin_us;
-  client.wait_policy = {spin_us, (options.flags & PICKD_OPEN_BUSY_POLL) != 0};
-  return 0;
-}
-
-int draw_client_id(std::uint64_t* id) {
-  do {
-    if (::getrandom(id, sizeof *id, 0) != static_cast<ssize_t>(sizeof *id)) return -errno;
-  } while (*id == 0);
-  return 0;
-}
 
 // A session is followed by another only after its connection was found dead: a channel of one that
 // lives is the live session's. Who waits for an answer notices a hang-up then; who does not has to
@@ -77,55 +31,6 @@ bool serves(Channel& channel, pickd_client::WhenBusy when_busy) {
 }
 
 }  // namespace
-
-extern "C" {
-
-int pickd_open(const pickd_options* options, pickd_client** client) {
-  if (client == nullptr) return -EINVAL;
-  *client = nullptr;
-  pickd_options copy = PICKD_OPTIONS_INIT;
-  if (options != nullptr) {
-    if (const int code = pickd::client::read_sized(options, sizeof(pickd_options), &copy);
-        code != 0)
-      return code;
-  }
-  pickd::client::Owned<pickd_client> opened(make_object<pickd_client>());
-  if (opened == nullptr) return -ENOMEM;
-  opened->ticks.begin();
-  int code = apply_options(copy, *opened);
-  if (code == 0) code = opened->fork.arm();
-  if (code == 0) code = draw_client_id(&opened->id);
-  if (code == 0) code = opened->connect(opened->connect_deadline());
-  if (code != 0) return code;
-  opened->ticks.calibrate();
-  *client = opened.release();
-  return 0;
-}
-
-void pickd_close(pickd_client* client) {
-  if (client == nullptr) return;
-  if (client->fork.in_child()) client->abandon();
-  destroy_object(client);
-}
-
-int pickd_daemon_info(pickd_client* client, uint32_t* block_tokens, uint32_t* keys_max,
-                      const char** version) {
-  if (client == nullptr) return -EINVAL;
-  if (client->fork.in_child()) return -EOWNERDEAD;
-  const Lock lock(client->mutex);
-  if (block_tokens != nullptr) *block_tokens = client->session->state().block_tokens();
-  if (keys_max != nullptr) *keys_max = client->session->keys_max();
-  if (version != nullptr) *version = client->versions->text;
-  return 0;
-}
-
-size_t pickd_last_error(pickd_client* client, char* buffer, size_t size) {
-  if (client != nullptr && !client->fork.in_child()) return client->error.copy(buffer, size);
-  if (buffer != nullptr && size > 0) buffer[0] = '\0';
-  return 0;
-}
-
-}  // extern "C"
 
 pickd_client::~pickd_client() {
   destroy_object(ready.take());
@@ -199,10 +104,7 @@ int pickd_client::adopt(Session* opened) {
     version->next = versions;
     versions = version;
   }
-  while (Channel* channel = pop_free()) {
-    destroy_object(channel);
-    --channel_count;
-  }
+  while (Channel* channel = pop_free()) destroy_of_another_session(channel);
   if (session != nullptr) session->drop();
   session = opened;
   return 0;
@@ -282,11 +184,25 @@ int pickd_client::acquire_session_now(Session** out) {
 
 void pickd_client::give_up(std::uint64_t sequence) {
   const Lock lock(mutex);
-  // What finds no place here is freed by its lease.
-  const std::uint32_t count = given_up_count.load(std::memory_order_relaxed);
-  if (count == kGivenUpMax) return;
-  given_up[count] = sequence;
-  given_up_count.store(count + 1, std::memory_order_relaxed);
+  note_given_up(sequence);
+}
+
+// Under the mutex.
+void pickd_client::note_given_up(std::uint64_t sequence) {
+  given_up.add(sequence);
+  has_given_up.store(true, std::memory_order_relaxed);
+}
+
+void pickd_client::salvage(Channel& channel) {
+  const Lock lock(mutex);
+  channel.each_lost_end(id, [this](std::uint64_t sequence) { note_given_up(sequence); });
+}
+
+// Under the mutex: a free one, of a session that another took the place of.
+void pickd_client::destroy_of_another_session(Channel* channel) {
+  channel->each_lost_end(id, [this](std::uint64_t sequence) { note_given_up(sequence); });
+  destroy_object(channel);
+  --channel_count;
 }
 
 void pickd_client::cancel_given_up(Channel& channel) {
@@ -294,11 +210,14 @@ void pickd_client::cancel_given_up(Channel& channel) {
   write_given_up(channel);
 }
 
-// Under the mutex.
+// Under the mutex. Half of the ring is left to who holds the channel; the rest goes with the next
+// call.
 void pickd_client::write_given_up(Channel& channel) {
-  std::uint32_t count = given_up_count.load(std::memory_order_relaxed);
-  while (count != 0 && channel.cancel(given_up[count - 1])) --count;
-  given_up_count.store(count, std::memory_order_relaxed);
+  while (given_up.count() != 0 &&
+         channel.cancel(given_up.last(), channel.submissions().ring_bytes() / 2)) {
+    given_up.remove_last();
+  }
+  has_given_up.store(given_up.count() != 0, std::memory_order_relaxed);
 }
 
 int pickd_client::acquire_session(const Deadline& deadline, Session** out) {
@@ -335,7 +254,7 @@ Channel* pickd_client::pop_free() {
 int pickd_client::acquire(const Deadline& deadline, Channel** out, WhenBusy when_busy) {
   if (Channel* channel = ready.take(); channel != nullptr) {
     if (serves(*channel, when_busy)) {
-      if (given_up_count.load(std::memory_order_relaxed) != 0) cancel_given_up(*channel);
+      if (has_given_up.load(std::memory_order_relaxed)) cancel_given_up(*channel);
       *out = channel;
       return 0;
     }
@@ -368,20 +287,25 @@ int pickd_client::find_channel(Lock& lock, const Deadline& deadline, Channel** o
     }
     if (Channel* channel = pop_free(); channel != nullptr) {
       if (&channel->session() != session) {  // laid down while another thread connected again
-        destroy_object(channel);
-        --channel_count;
+        destroy_of_another_session(channel);
         continue;
       }
       write_given_up(*channel);
       *out = channel;
       return 0;
     }
+    // Picks have another answer: they do not each ask for a channel that there is no room for.
+    if (when_busy == WhenBusy::kPick && channel_count == 0 &&
+        pickd::client::monotonic_ns() < next_channel_ns) {
+      return error.set(-EMFILE, "no channel could be opened a moment ago");
+    }
     if (channel_count < channels_max && (more_allowed || channel_count == 0)) {
       const int code = open_channel(lock, deadline, out, when_busy);
       // The daemon's limit, or this process's: what is open has to do. -ENOTCONN: the connection is
       // marked dead now.
-      more_allowed = code != -EMFILE;
-      if (code == -ENOTCONN || (code == -EMFILE && channel_count != 0)) continue;
+      more_allowed = code == 0 || !pickd::client::is_out_of_reach(code);
+      if (code == 0) write_given_up(**out);
+      if (code == -ENOTCONN || (!more_allowed && channel_count != 0)) continue;
       return code;
     }
     if (when_busy == WhenBusy::kFail) {
@@ -407,6 +331,7 @@ int pickd_client::open_channel(Lock& lock, const Deadline& deadline, Channel** o
   if (!wait && opening->stands_still())
     return error.set(-EAGAIN, "all %u channels are in use, and the daemon stands still",
                      channel_count);
+  const bool first = channel_count == 0;
   const std::uint32_t patience_us = channel_count == 0 ? pickd::client::kFirstChannelPatienceUs
                                                        : pickd::client::kNoWaitPatienceUs;
   ++channel_count;
@@ -421,6 +346,8 @@ int pickd_client::open_channel(Lock& lock, const Deadline& deadline, Channel** o
   lock.lock();
   if (code == 0) return 0;
   --channel_count;
+  if (first && pickd::client::is_out_of_reach(code))
+    next_channel_ns = pickd::client::monotonic_ns() + kAttemptEveryNs;
   changed.wake_one();
   return code == -ETIMEDOUT && !wait ? -EAGAIN : code;
 }
@@ -446,5 +373,7 @@ void pickd_client::give_back(Channel* channel) {
   }
   changed.wake_one();
   lock.unlock();
-  if (!usable) Channel::close(channel);
+  if (usable) return;
+  if (channel->session().connection().hung_up()) salvage(*channel);
+  Channel::close(channel);
 }

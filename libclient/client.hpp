@@ -2,12 +2,15 @@
 // of threads pick at once. What a pick or a report is stands in pick.cpp and report.cpp.
 #pragma once
 
+#include <errno.h>
+
 #include <atomic>
 #include <cstdint>
 
 #include "libclient/channel.hpp"
 #include "libclient/degraded_picker.hpp"
 #include "libclient/fork.hpp"
+#include "libclient/given_up.hpp"
 #include "libclient/last_error.hpp"
 #include "libclient/mutex.hpp"
 #include "libclient/ready_channel.hpp"
@@ -23,6 +26,12 @@ namespace pickd::client {
 // another.
 inline constexpr std::uint32_t kNoWaitPatienceUs = 1000;
 inline constexpr std::uint32_t kFirstChannelPatienceUs = 50'000;
+
+// The daemon cannot be asked: it is away, or it or this process has no descriptor or memory left
+// for a channel.
+inline bool is_out_of_reach(int code) {
+  return code == -ENOTCONN || code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+}
 
 }  // namespace pickd::client
 
@@ -55,11 +64,9 @@ struct pickd_client {
   bool reconnecting = false;
   pickd::client::Session* greeting = nullptr;  // said hello; its answer is not waited for
   std::uint64_t next_attempt_ns = 0;           // to connect again, on behalf of picks
-  // Picks that a daemon took and did not answer before it went away: it, or the next one, may hold
-  // reservations for them that nobody will report on. Cancelled over the next channel.
-  static constexpr std::uint32_t kGivenUpMax = 1024;
-  std::uint64_t given_up[kGivenUpMax];
-  std::atomic<std::uint32_t> given_up_count{0};  // relaxed: without the mutex a hint
+  std::uint64_t next_channel_ns = 0;           // likewise, to open the first channel
+  pickd::client::GivenUp given_up;
+  std::atomic<bool> has_given_up{false};  // relaxed: without the mutex a hint
   // Versions of the daemons seen, kept until close: pickd_daemon_info() hands them out.
   struct Version {
     char text[32];
@@ -89,6 +96,9 @@ struct pickd_client {
   // The session, dead or alive, with a reference that the caller drops.
   pickd::client::Session* last_session();
   void give_up(std::uint64_t sequence);
+  // Before a channel of a daemon that went away is destroyed: gives up the requests whose end the
+  // daemon was told in vain.
+  void salvage(pickd::client::Channel& channel);
   // Tells the daemon what was given up, as far as there is room. Any channel that the caller holds.
   void cancel_given_up(pickd::client::Channel& channel);
   // Rings of a pooled channel: the defaults, or larger when the longest chain asks for it.
@@ -111,6 +121,8 @@ struct pickd_client {
   int reconnect(pickd::client::Lock& lock, const pickd::client::Deadline& deadline);
   int reconnect_now(pickd::client::Lock& lock);
   void write_given_up(pickd::client::Channel& channel);
+  void note_given_up(std::uint64_t sequence);
+  void destroy_of_another_session(pickd::client::Channel* channel);
   pickd::client::Identity identity() const {
     return {socket_path, name, id, keys_wanted, last_seen.load(std::memory_order_relaxed)};
   }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pickd/pickd.h"
+
 namespace pickd::client {
 
 int LastError::set(int code, const char* format, ...) {
@@ -13,6 +15,7 @@ int LastError::set(int code, const char* format, ...) {
   va_start(arguments, format);
   ::vsnprintf(text_, sizeof text_, format, arguments);
   va_end(arguments);
+  count_.fetch_add(1, std::memory_order_relaxed);
   return code;
 }
 
@@ -26,5 +29,7 @@ std::size_t LastError::copy(char* buffer, std::size_t size) {
   }
   return length;
 }
+
+void Call::explain(int code) { error_.set(code, "%s", pickd_strerror(code)); }
 
 }  // namespace pickd::client

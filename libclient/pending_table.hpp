@@ -11,6 +11,7 @@ enum class PendingState : std::uint8_t {
   kLive,       // its answer is awaited
   kCancelled,  // its answer is to be dropped
   kFailed,     // its channel is gone: it is to be answered without the daemon
+  kAnswered,   // its channel is gone, and had its answer, which is kept in `record`
 };
 
 struct Pending {
@@ -25,7 +26,8 @@ struct Pending {
   bool late;      // cancelled because its deadline had passed
   std::uint64_t deadline_ns;  // 0: none
 
-  std::byte* record;  // a copy of its pick record; stays with the slot and grows when it must
+  // A copy of its pick record, or its answer; stays with the slot and grows when it must.
+  std::byte* record;
   std::uint32_t record_capacity;
 
   Pending* next_in_bucket;  // also links the free slots

@@ -8,6 +8,7 @@
 
 #include "libclient/client.hpp"
 #include "libclient/pick_request.hpp"
+#include "libclient/refusal.hpp"
 #include "libclient/result.hpp"
 
 namespace pickd::client {
@@ -53,6 +54,7 @@ int pick_on(pickd_client& client, Channel& channel, const PickRequest& request,
   const int status = copied == 0 ? result.read() : copied;
   result.ticket = {client.id, sequence};
   result.hash_ns = hash_ns;
+  if (status != 0) explain_refusal(client.error, &request, false, status);
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "libclient/memory.hpp"
+#include "libclient/refusal.hpp"
 #include "libclient/result.hpp"
 
 namespace abi = pickd::abi;
@@ -79,8 +80,11 @@ std::uint64_t deadline_ns(std::int64_t timeout_us) {
 // ---- Channel ------------------------------------------------------------------------------------
 
 pickd_queue::~pickd_queue() {
-  if (channel_ == nullptr) return;
+  // In a forked child all of it is the parent's, and the pool's mutex may be held for ever.
+  if (client->fork.in_child()) return;
   give_up_all();
+  if (channel_ == nullptr) return;
+  if (channel_->session().connection().hung_up()) client->salvage(*channel_);
   Channel::close(channel_);
 }
 
@@ -144,31 +148,6 @@ int pickd_queue::ensure_channel(pickd_client::WhenBusy when_busy) {
   armed_ = true;
   pipe_closed_ = false;
   return 0;
-}
-
-// What is outstanding will be answered without the daemon by poll().
-void pickd_queue::lose_channel() {
-  for (Pending* pending = pending_.oldest(); pending != nullptr;) {
-    Pending* after = pending->after;
-    // The daemon, or the next one, may hold a reservation for it.
-    if (pending->state != PendingState::kFailed) client->give_up(pending->sequence);
-    if (pending->state == PendingState::kCancelled) {
-      forget(pending);
-    } else if (pending->state == PendingState::kLive) {
-      pending->state = PendingState::kFailed;
-      ++failed_;
-    }
-    pending = after;
-  }
-  answer_bytes_ = 0;
-  armed_ = owes_bell_ = false;
-  set_timer(0);
-  // By hand: a child that was forked may hold the pipe open, and closing it here would leave its
-  // hang-up in epoll for ever.
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_->pipe_descriptor(), nullptr);
-  Channel::close(channel_);
-  channel_ = nullptr;
-  if (failed_ != 0) kick();
 }
 
 // Whether the daemon is gone or has closed the channel, for callers that poll without the
@@ -238,7 +217,10 @@ void pickd_queue::publish(bool awaits) {
 // Who tries again and again without polling waits for the worker too.
 int pickd_queue::full() {
   pay_bell();
-  return -EAGAIN;
+  return client->error.set(-EAGAIN,
+                           "the queue is full: %u of %u picks are outstanding, or its ring "
+                           "has no room; poll first",
+                           awaited(), depth);
 }
 
 void pickd_queue::pay_bell() {
@@ -265,7 +247,7 @@ std::uint32_t pickd_queue::room_for_answer(std::uint32_t endpoints_max) const {
 
 int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pickd_ticket* ticket) {
   if (const int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
-    const bool away = code == -ENOTCONN || code == -ETIMEDOUT;
+    const bool away = code == -ETIMEDOUT || pickd::client::is_out_of_reach(code);
     return away ? submit_degraded(request, user_data, ticket) : code;
   }
   if (awaited() >= depth) return full();
@@ -316,7 +298,7 @@ int pickd_queue::submit(const PickRequest& request, std::uint64_t user_data, pic
 void pickd_queue::forget(Pending* pending) {
   if (pending->state == PendingState::kCancelled) --cancelled_;
   if (pending->late) --late_;
-  if (pending->state == PendingState::kFailed) {
+  if (needs_no_ring(*pending)) {
     --failed_;
   } else if (!pending->answered) {
     answer_bytes_ -= pending->answer_bytes;
@@ -335,7 +317,7 @@ bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& resu
                               std::uint64_t* user_data) {
   Pending* pending =
       record.head.type == abi::RecordType::kPick ? pending_.find(record.head.sequence) : nullptr;
-  if (pending == nullptr || pending->state == PendingState::kFailed) {
+  if (pending == nullptr || needs_no_ring(*pending)) {
     channel_->completions().take();
     return false;
   }
@@ -352,13 +334,21 @@ bool pickd_queue::take_answer(const CompletionRecord& record, pickd_result& resu
     }
     return false;
   }
-  static_cast<void>(result.fill(record));
+  hand_out(*pending, record, result, user_data);
   channel_->completions().take();
-  if (result.status == 0) result.ticket = {client->id, sequence};
-  result.hash_ns = pending->hash_ns;
-  if (user_data != nullptr) *user_data = pending->user_data;
   forget(pending);
   return true;
+}
+
+// The daemon's answer to `pending`.
+void pickd_queue::hand_out(const Pending& pending, const CompletionRecord& record,
+                           pickd_result& result, std::uint64_t* user_data) {
+  static_cast<void>(result.fill(record));
+  if (result.status == 0) result.ticket = {client->id, pending.sequence};
+  if (result.status != 0)
+    pickd::client::explain_refusal(client->error, nullptr, false, result.status);
+  result.hash_ns = pending.hash_ns;
+  if (user_data != nullptr) *user_data = pending.user_data;
 }
 
 int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
@@ -398,7 +388,9 @@ int pickd_queue::poll(pickd_result& result, std::uint64_t* user_data) {
 int pickd_queue::cancel(std::uint64_t sequence) {
   Pending* pending = pending_.find(sequence);
   if (pending == nullptr || pending->state == PendingState::kCancelled) return -ESTALE;
-  if (pending->state == PendingState::kFailed) {  // nobody but this side knows of it
+  if (needs_no_ring(*pending)) {
+    // Of one that has its answer the daemon, or the next one, holds a reservation.
+    if (pending->state == PendingState::kAnswered) client->give_up(sequence);
     forget(pending);
     return 0;
   }
@@ -428,11 +420,12 @@ void pickd_queue::write_cancels() {
 // not taken when it hears of the end it drops.
 void pickd_queue::give_up_all() {
   for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
+    if (pending->state == PendingState::kAnswered) client->give_up(pending->sequence);
     if (pending->state != PendingState::kLive) continue;
     pending->state = PendingState::kCancelled;
     ++cancelled_;
   }
-  write_cancels();
+  if (channel_ != nullptr) write_cancels();
   for (Pending* pending = pending_.oldest(); pending != nullptr; pending = pending->after) {
     if (pending->state == PendingState::kCancelled && pending->cancel_position == 0)
       client->give_up(pending->sequence);
@@ -461,7 +454,7 @@ int pickd_queue::report(const ReportRequest& request) {
       client->degraded.report(request.ticket().sequence, request.kind(), request.endpoint());
   if (int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
     if (code == -ETIMEDOUT) code = -ENOTCONN;  // there, but it stands still
-    return own && code == -ENOTCONN ? 0 : code;
+    return own && pickd::client::is_out_of_reach(code) ? 0 : code;
   }
   std::byte* to = channel_->submissions().reserve(request.bytes(), Channel::kCancelRoom);
   if (to == nullptr) return channel_->broken() ? -ENOTCONN : full();

@@ -47,15 +47,23 @@ struct pickd_queue {
   int submit_degraded(const pickd::client::PickRequest& request, std::uint64_t user_data,
                       pickd_ticket* ticket);
   void lose_channel();
+  void keep_answers();
   bool is_awaited(const pickd::client::CompletionRecord& record) const;
   bool take_answer(const pickd::client::CompletionRecord& record, pickd_result& result,
                    std::uint64_t* user_data);
+  void hand_out(const pickd::client::Pending& pending,
+                const pickd::client::CompletionRecord& record, pickd_result& result,
+                std::uint64_t* user_data);
   int take_failed(pickd_result& result, std::uint64_t* user_data);
   bool take_overdue(pickd_result& result, std::uint64_t* user_data);
   void answer_here(const pickd::client::Pending& pending, int otherwise, pickd_result& result,
                    std::uint64_t* user_data);
   void set_timer(std::uint64_t deadline_ns);
   std::uint32_t room_for_answer(std::uint32_t endpoints_max) const;
+  static bool needs_no_ring(const pickd::client::Pending& pending) {
+    return pending.state == pickd::client::PendingState::kFailed ||
+           pending.state == pickd::client::PendingState::kAnswered;
+  }
   // Entries in the ring, and those that the caller awaits.
   std::uint32_t in_ring() const { return pending_.count() - failed_; }
   std::uint32_t awaited() const { return pending_.count() - cancelled_; }
@@ -81,7 +89,7 @@ struct pickd_queue {
   pickd::client::Fd timer_;
   std::uint64_t next_deadline_ns_ = 0;  // at most the earliest of those in the ring; 0: none
   std::uint64_t answer_bytes_ = 0;      // room that outstanding answers may take
-  std::uint32_t failed_ = 0;            // entries in state kFailed
+  std::uint32_t failed_ = 0;            // entries in state kFailed or kAnswered
   std::uint32_t cancelled_ = 0;         // entries in state kCancelled
   std::uint32_t late_ = 0;              // those of them whose deadline had passed
   std::uint32_t empty_polls_ = 0;

@@ -109,20 +109,43 @@ int report_to_daemon(pickd_client& client, const ReportRequest& report, std::int
   return code;
 }
 
+int explain_report(pickd_client& client, const ReportRequest& report, int code) {
+  const auto* name = static_cast<const char*>(report.endpoint().data);
+  const auto name_bytes = static_cast<int>(report.endpoint().size);
+  switch (code) {
+    case -ESTALE:
+      return client.error.set(code,
+                              "the daemon knows no such ticket (any more), or its request has "
+                              "ended already");
+    case -ENOENT:
+      return client.error.set(code,
+                              "no endpoint is called %.*s, to which the request is said to "
+                              "have moved",
+                              name_bytes, name);
+    case -EPERM: return client.error.set(code, "the ticket is another user's");
+    default: return code;
+  }
+}
+
+int report_on(pickd_client& client, const pickd_report_info* report, std::int64_t timeout_us) {
+  if (timeout_us < 0) return client.error.set(-EINVAL, "timeout_us is negative");
+  ReportRequest checked;
+  if (const int code = checked.read(report, client.error); code != 0) return code;
+
+  // A ticket that was picked here is counted here; the daemon is told too if it is there.
+  const bool own =
+      checked.ticket().client == client.id &&
+      client.degraded.report(checked.ticket().sequence, checked.kind(), checked.endpoint());
+  const int code = report_to_daemon(client, checked, timeout_us);
+  return own && pickd::client::is_out_of_reach(code) ? 0 : explain_report(client, checked, code);
+}
+
 }  // namespace
 
 extern "C" int pickd_report(pickd_client* client, const pickd_report_info* report,
                             int64_t timeout_us) {
   if (client == nullptr || report == nullptr) return -EINVAL;
   if (client->fork.in_child()) return -EOWNERDEAD;
-  if (timeout_us < 0) return client->error.set(-EINVAL, "timeout_us is negative");
-  ReportRequest checked;
-  if (const int code = checked.read(report, client->error); code != 0) return code;
-
-  // A ticket that was picked here is counted here; the daemon is told too if it is there.
-  const bool own =
-      checked.ticket().client == client->id &&
-      client->degraded.report(checked.ticket().sequence, checked.kind(), checked.endpoint());
-  const int code = report_to_daemon(*client, checked, timeout_us);
-  return own && code == -ENOTCONN ? 0 : code;
+  pickd::client::Call call(client->error);
+  return call.end(report_on(*client, report, timeout_us));
 }

@@ -66,7 +66,29 @@ class SubmissionWriter {
     load_head();
     return head_;
   }
+  std::uint64_t ring_bytes() const { return ring_bytes_; }
   bool broken() const { return broken_; }
+
+  // Of a ring whose daemon is gone: calls `visit(head, record)` for each record that it had not
+  // taken, and for the last one that it had: it may have died over it. What stood before is intact
+  // as far back as the head that was seen last, because nothing is written above that.
+  template <typename Visit>
+  void each_lost(const Visit& visit) {
+    const std::uint64_t taken = shared_head_->load(std::memory_order_acquire);
+    std::uint64_t at = head_;
+    while (at != tail_ && !broken_) {
+      const std::uint64_t place = at & (ring_bytes_ - 1);
+      abi::RecordHead head;
+      std::memcpy(&head, ring_ + place, sizeof head);
+      const std::uint64_t units = abi::ring_units_bytes(head.bytes);
+      // The daemon could have written here too.
+      if (head.bytes < sizeof head || units > tail_ - at || units > ring_bytes_ - place) return;
+      at += units;
+      // Unsigned: a head that was never there counts as behind all.
+      if (head.type != abi::RecordType::kPadding && tail_ - at <= tail_ - taken)
+        visit(head, ring_ + place);
+    }
+  }
 
  private:
   bool has_room(std::uint64_t bytes) {

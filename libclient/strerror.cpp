@@ -33,7 +33,9 @@ constexpr ErrorWords kErrorWords[] = {
     {ENOTCONN, "the daemon is not there"},
     {EPROTO, "the daemon answered something this library does not understand"},
     {EPROTONOSUPPORT, "the daemon speaks another layout"},
-    {EMFILE, "the daemon has all the channels it may have, or this process all its descriptors"},
+    {EMFILE,
+     "the daemon has all the clients, channels or channel memory that it may have, or this process "
+     "all its descriptors"},
     {ENOMEM, "out of memory"},
 };
 

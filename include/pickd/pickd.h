@@ -50,8 +50,8 @@
  *                  without it
  *   -EPROTO        the daemon answered something this library does not understand
  *   -EPROTONOSUPPORT  the daemon speaks another layout: install the same release of both
- *   -EMFILE        the daemon has all the clients, channels or channel memory that it may have; or
- *                  this process all the descriptors
+ *   -EMFILE        the daemon has all the clients, channels or channel memory that it may have; or it,
+ *                  or this process, all the descriptors (RLIMIT_NOFILE)
  *   -ENOMEM        out of memory
  */
 #ifndef PICKD_PICKD_H
@@ -123,9 +123,12 @@ typedef struct pickd_options {
                                core. 0: 50, about one wake of a sleeper. PICKD_NO_SPIN: sleep at once */
   uint32_t connect_timeout_ms; /* 0: 2,000 */
   uint32_t flags;           /* PICKD_OPEN_* */
+  char *error;              /* where pickd_open() puts the words of its failure, as pickd_last_error()
+                               does for a client that is open; NULL: nowhere. It is not kept. */
+  size_t error_size;        /* bytes there; the words are cut to fit and terminated */
 } pickd_options;
 
-#define PICKD_OPTIONS_INIT {sizeof(pickd_options), NULL, NULL, 0, 0, 0, 0, 0}
+#define PICKD_OPTIONS_INIT {sizeof(pickd_options), NULL, NULL, 0, 0, 0, 0, 0, NULL, 0}
 
 /* For pickd_options.spin_us. */
 #define PICKD_NO_SPIN UINT32_MAX
@@ -136,7 +139,8 @@ typedef struct pickd_options {
 
 /* Connects to the daemon. `options` may be NULL. On success *client must be closed with pickd_close().
  * Errors: -ENOTCONN (nobody listens at the path), -EACCES (no permission for the socket), -EPERM,
- * -EMFILE, -ETIMEDOUT, -EPROTONOSUPPORT, -EINVAL, -E2BIG, -ENOMEM. Any thread. */
+ * -EMFILE, -ETIMEDOUT, -EPROTONOSUPPORT, -EINVAL, -E2BIG, -ENOMEM. There is no client to ask for words
+ * then: give `error` in the options room for them; what the daemon refuses names the setting. Any thread. */
 PICKD_API int pickd_open(const pickd_options *options, pickd_client **client);
 
 /* Closes a client and every channel of it. Reservations that were not reported on are released by the
@@ -150,8 +154,12 @@ PICKD_API void pickd_close(pickd_client *client);
 PICKD_API int pickd_daemon_info(pickd_client *client, uint32_t *block_tokens, uint32_t *keys_max,
                                 const char **version);
 
-/* The last failure of this client in words, with what would be right where that is known. Copied into
- * `buffer`, cut at `size`, always terminated. Returns the length without cut. Any thread. */
+/* The newest failure of a call on this client or on a queue of it in words, with what would be right
+ * where that is known; of a refusal by the daemon its words, which name the setting. A result whose status
+ * is an error counts as a failure. Where the newest pick succeeded without the daemon: why it did not have
+ * it. Calls that were given no client or queue, or a parent's (-EOWNERDEAD), leave no words. Copied into
+ * `buffer`, cut at `size`, always terminated. Returns the length without cut. Any thread; of two threads
+ * that fail at the same time the later one's words stay. */
 PICKD_API size_t pickd_last_error(pickd_client *client, char *buffer, size_t size);
 
 /* ---- Request ----------------------------------------------------------------------------------- */
@@ -285,7 +293,8 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  * result lists at least one endpoint; report on its ticket, or the reservation ends with its lease.
  * On failure the result holds the status and no endpoint.
  *
- * While the daemon is away the library picks by itself: at once when it has gone, shortly before the
+ * While the daemon is away the library picks by itself: at once when it has gone, or is back and no
+ * channel can be opened for want of descriptors or memory here or there, shortly before the
  * deadline when it only does not answer (with a `timeout_us` of 0: whenever it has not answered yet).
  * It reads the state that the daemon left: endpoints that serve the model and are ready, within the
  * subset; of the one with the longest prefix match and one other, drawn at random, the one with less
@@ -300,8 +309,7 @@ PICKD_API uint64_t pickd_result_hash_ns(const pickd_result *result);
  *
  * Errors: -EHOSTUNREACH, -EBUSY, -EAGAIN (over a limit), -ENOENT, -EINVAL (both text and token ids; extras out of order; an
  * unknown flag; endpoints_max over 8; priority out of range; a scheduling profile that there is not), -E2BIG (a string or list over its limit),
- * -ETIMEDOUT and -ENOTCONN (only where no endpoint is known), -EMFILE and -ENOMEM (after the daemon was
- * started again, no channel could be opened), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
+ * -ETIMEDOUT, -ENOTCONN, -EMFILE, -ENFILE and -ENOMEM (only where no endpoint is known), -EOWNERDEAD. Any thread, any number at once; more than `channels_max` wait for
  * a free channel. Allocates nothing after the first picks. */
 PICKD_API int pickd_pick(pickd_client *client, const pickd_request *request, int64_t timeout_us,
                          pickd_result *result);
@@ -341,7 +349,9 @@ typedef struct pickd_report_info {
  * timeout_us 0: hands the report over and returns; what the daemon makes of it is counted there
  * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. It waits for nothing but, a
  * millisecond, for another channel or a new connection when it needs one (50 for the first channel). A daemon that is killed takes
- * with it what it was handed and has not applied: that reservation ends with its lease. Otherwise
+ * with it what it was handed and has not applied. Of a ticket of this client whose end was lost so the reservation is
+ * released when this client is connected again, with its next calls, however many there are; what such a report said of usage
+ * or of a failure is lost. One on a ticket of another client ends with its lease. Otherwise
  * waits for the daemon's word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone),
  * -ENOENT (no such fallback endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be
  * applied), -EINVAL, -ENOTCONN, -EOWNERDEAD.
@@ -370,7 +380,7 @@ PICKD_API void pickd_queue_close(pickd_queue *queue); /* closes it, without wait
 /* Submits a pick and returns at once. While another is outstanding the daemon is not rung again: submit
  * as many as there are, then go on to poll; that is a batch. `user_data` comes back from
  * pickd_queue_poll(). `ticket` may be NULL. While the daemon is away the answer is a degraded one, as of pickd_pick(); what was outstanding
- * when it went away is answered so as well, under the ticket of its submission. For a daemon that is
+ * when it went away is answered so as well, under the ticket of its submission; answers that it had given before come first. For a daemon that is
  * there and does not answer (stopped, or far behind) the request's queue_timeout_us holds: after it
  * pickd_queue_poll() gives a degraded answer, for which the event fd becomes readable, and the daemon
  * is told to drop the pick; -ETIMEDOUT in the result where no endpoint is known. Without one such a

@@ -318,5 +318,79 @@ TEST(SystemLibraryFaults, AChannelThatFindsNoDescriptorsIsRefusedAndGivenBack) {
   EXPECT_EQ(daemon.counter("clients_died"), 0U);
 }
 
+TEST(SystemLibraryFaults, AProcessWithoutDescriptorsPicksFromTheMappedStateAfterARestart) {
+  for (std::size_t left = 0; left < 4; ++left) {
+    Daemon daemon;
+    Forked poor([&](Forked& self) {
+      const Client client(daemon);
+      const Result result;
+      if (pick(client, Request("hello"), result) != 0) return 1;
+      if (client.report(result.ticket(), PICKD_REPORT_DONE) != 0) return 2;
+      rlimit before{};
+      if (::getrlimit(RLIMIT_NOFILE, &before) != 0 || !leave_descriptors(left)) return 3;
+      self.say('o');
+      if (self.hear() != 'r') return 4;
+      for (int turn = 0; turn < 20; ++turn) {
+        const int code = pick(client, Request("hello"), result);
+        if (code != 0 || result.count() != 4) {
+          std::fprintf(stderr, "%d: %s\n", code, client.last_error().c_str());
+          return 5;
+        }
+        // -ESTALE: of a degraded one, from a daemon that is back.
+        const int reported = client.report(result.ticket(), PICKD_REPORT_DONE);
+        if (reported != 0 && reported != -ESTALE) return 6;
+      }
+      if (::setrlimit(RLIMIT_NOFILE, &before) != 0) return 7;
+      return eventually([&] {
+        return pick(client, Request("hello"), result) == 0 && !result.degraded() &&
+               client.report(result.ticket(), PICKD_REPORT_DONE) == 0;
+      })
+                 ? 0
+                 : 8;
+    });
+    ASSERT_EQ(poor.hear(), 'o');
+    kill_and_reap(daemon);
+    daemon.start();
+    poor.say('r');
+    EXPECT_EQ(poor.wait(), 0) << left << " descriptors left";
+    EXPECT_TRUE(eventually([&] { return daemon.inflight() == 0; }));
+  }
+}
+
+TEST(SystemLibraryFaults, AQueueWithoutDescriptorsPicksFromTheMappedStateAfterARestart) {
+  Daemon daemon;
+  Forked poor([&](Forked& self) {
+    const Client client(daemon);
+    const Queue queue(client, 16);
+    const Result result;
+    std::uint64_t data = 0;
+    if (queue.submit(Request("hello"), 0) != 0 || !queue.next(result, &data)) return 1;
+    if (queue.report(done(result)) != 0) return 2;
+    self.say('o');
+    if (self.hear() != 'r') return 3;
+    // A new connection finds descriptors and a channel finds none.
+    if (queue.submit(Request("hello"), 0) != 0 || !queue.next(result, &data)) return 4;
+    rlimit none{};
+    if (::getrlimit(RLIMIT_NOFILE, &none) != 0) return 5;
+    none.rlim_cur = 3;
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 6;
+    self.say('f');
+    if (self.hear() != 's') return 7;
+    for (std::uint64_t turn = 1; turn < 20; ++turn) {
+      if (queue.submit(Request("hello"), turn) != 0 || !queue.next(result, &data)) return 8;
+      if (data != turn || !result.degraded() || result.count() != 4) return 9;
+      if (queue.report(done(result)) != 0) return 10;
+    }
+    return 0;
+  });
+  for (const char news : {'r', 's'}) {
+    ASSERT_NE(poor.hear(), 0);
+    kill_and_reap(daemon);
+    daemon.start();
+    poor.say(news);
+  }
+  EXPECT_EQ(poor.wait(), 0);
+}
+
 }  // namespace
 }  // namespace pickd::systests
