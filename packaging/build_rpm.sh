@@ -30,7 +30,7 @@ if [[ -n $built ]]; then
     echo "build_rpm: there is no build of $version in $built" >&2
     exit 1
   }
-  prepared=(-bb --noprep --define "_builddir $built")
+  prepared=(-bb --noprep --define "_builddir $built" --define "pickd_built 1")
 else
   share_ccache "$work/BUILD/pickd-$version"
 fi
