@@ -17,6 +17,7 @@ namespace pickd::bench {
 
 namespace {
 
+constexpr const char* kModel = "llama-3.1-70b-instruct";
 constexpr std::uint32_t kBlockTokens = 64;
 constexpr std::uint64_t kLines = 1 << 18;  // 16 MiB
 constexpr std::uint32_t kSlots = 1 << 13;
@@ -91,6 +92,7 @@ ScheduleRig::ScheduleRig(std::uint32_t endpoints, std::uint32_t prompt_tokens)
     endpoints::EndpointSpec spec;
     spec.name = "e" + std::to_string(at);
     spec.address = spec.name + ":8000";
+    spec.models = {kModel};
     spec.waiting = random.below(8);
     spec.running = random.below(64);
     spec.kv_use_ppm = random.below(1'000'000);
@@ -135,6 +137,7 @@ ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
   for (std::uint32_t turn = 0; turn < picks + kWarmUpPicks; ++turn) {
     pick::PickRequest request;
     request.keys = parts.conversations[random.below(kConversations)];
+    request.model = kModel;
     request.prompt_tokens = parts.prompt_tokens;
     request.ticket = {7, ++parts.sequence};
     request.uid = kUid;
