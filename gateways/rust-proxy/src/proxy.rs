@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Response, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -83,6 +83,10 @@ impl Proxy {
 
     async fn try_to_serve(&self, request: Request<Incoming>) -> Result<Response<Relay>, Refusal> {
         let (parts, incoming) = request.into_parts();
+        if parts.method == Method::CONNECT {
+            let words = "this is a proxy before engines, not one to reach others by";
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, words));
+        }
         let mut readers = self.readers.get()?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut head = Head::new(path);
@@ -157,13 +161,12 @@ impl Proxy {
             if at > 0 {
                 served.goes_on_at(endpoint.address);
             }
-            let request = match request(endpoint.address) {
-                Ok(request) => request,
-                Err(error) => {
-                    why = format!("the address {:?}: {error}", endpoint.address);
-                    continue;
-                }
-            };
+            // What cannot even be sent is the request's fault, or the address's: nothing is said of
+            // the engine.
+            let request = request(endpoint.address).map_err(|error| {
+                let words = format!("this cannot be sent to {:?}: {error}", endpoint.address);
+                Refusal::new(StatusCode::BAD_GATEWAY, words)
+            })?;
             match self.engines.request(request).await {
                 Ok(answer) => return Ok((answer, endpoint.name)),
                 Err(error) => why = format!("{}: {}", endpoint.name, with_causes(&error)),

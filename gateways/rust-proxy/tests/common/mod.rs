@@ -190,7 +190,9 @@ impl Proxy {
     pub fn start(daemon: &Daemon, arguments: &[&str]) -> Proxy {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rust-proxy"));
         command.args(["--listen", "127.0.0.1:0", "--threads", "2", "--socket"]);
-        command.arg(daemon.socket()).args(arguments);
+        command.arg(daemon.socket());
+        // However slow this machine is, the daemon answers, and counts.
+        command.args(["--pick-timeout", "60000"]).args(arguments);
         let (process, address) = Process::start_listening(command);
         Proxy { process, address }
     }
