@@ -21,6 +21,7 @@ class Chores {
   Chores& operator=(const Chores&) = delete;
 
   void start();
+  bool runs() const { return thread_.joinable(); }
   // Any thread; before start() too.
   void post(std::function<void()> chore);
 

@@ -122,7 +122,8 @@ void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel, boo
 // long as the client made it.
 void Worker::end(std::unique_ptr<Channel> channel, bool broken) {
   const std::uint32_t id = channel->parameters().id;
-  if (parts_.ends == nullptr) {
+  // Without its thread, in tests and benchmarks that turn a worker by hand: here and now.
+  if (parts_.ends == nullptr || !parts_.ends->runs()) {
     channel.reset();
     return gone_(id, broken);
   }
