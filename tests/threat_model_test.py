@@ -21,7 +21,7 @@ def main():
     with open(os.path.join(source, "daemon/config/settings.cpp"), encoding="utf-8") as text:
         settings = set(re.findall(r'\{"([a-z_]+\.[a-z_]+)", AT', text.read()))
     named = [word for word in words if re.fullmatch(r"[A-Z]\w+\.[A-Z]\w+", word)]
-    set_here = [word for word in words if re.fullmatch(r"(listen|state|workers|reservations|scrape)\.[a-z_]+", word)]
+    set_here = [word for word in words if re.fullmatch(r"(listen|state|workers|reservations|scrape|admin)\.[a-z_]+", word)]
     missing = [name for name in named if name not in tests] + [name for name in set_here if name not in settings]
     for name in missing:
         print(f"docs/threat-model.md names {name}; there is no such test or setting")

@@ -89,6 +89,21 @@ struct ExplainConfig {
   bool operator==(const ExplainConfig&) const = default;
 };
 
+// Where metrics, health and the page are served.
+struct AdminConfig {
+  std::string listen;      // address:port; empty: no TCP
+  std::string socket;      // path; empty: no Unix socket
+  std::uint64_t mode = 0;  // permission bits of the socket
+  bool allow_remote = false;
+  bool page = false;
+  std::uint64_t endpoints_max = 0;  // told apart in metrics and on the page
+  std::uint64_t connections_max = 0;
+  std::uint64_t request_within_ms = 0;
+  std::uint64_t idle_ms = 0;
+
+  bool operator==(const AdminConfig&) const = default;
+};
+
 struct LogConfig {
   std::string level;  // trace, debug, info, warn, error
 
@@ -208,6 +223,7 @@ struct Config {
   ScrapeConfig scrape;
   LatencyConfig latency;
   ExplainConfig explain;
+  AdminConfig admin;
   LogConfig log;
   SchedulingConfig scheduling;
   std::vector<EndpointConfig>

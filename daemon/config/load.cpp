@@ -14,11 +14,6 @@ constexpr const char* kSchedulingFileKey = "schedulingConfigFile";
 constexpr const char* kEnginesKey = "engines";
 constexpr const char* kProfileKey = "scheduling.profile";
 
-// Sections of the file that this version does not read yet, with what it does instead.
-const std::vector<std::pair<std::string, std::string>> kLaterSections = {
-    {"admin", "this version has no HTTP port; ask over the control socket with pickctl"},
-};
-
 std::string_view value_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment) {
     const std::string_view view = entry;
@@ -91,10 +86,6 @@ class Loader {
     const bool known = std::any_of(sections().begin(), sections().end(),
                                    [&key](const Section& section) { return section.name == key; });
     if (known) return apply_section(entry);
-    for (const auto& [later, why] : kLaterSections) {
-      if (key == later)
-        return errors_.add(entry.place, key, "no such section yet: " + why + "; remove it");
-    }
     errors_.add(entry.place, shown_key(key), "unknown key" + hint_for_top(key));
   }
 

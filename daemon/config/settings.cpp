@@ -32,6 +32,11 @@ const std::vector<Section>& sections() {
       {"explain",
        "Which picks are kept for `pickctl explain`: in the daemon's own memory, shown to "
        "listen.admin_uids and to the user who asked for the pick."},
+      {"admin",
+       "Metrics (`/metrics`), health (`/healthz`, `/readyz`) and a page to look at (`/`), over "
+       "HTTP, read-only. Off unless admin.listen or admin.socket is set. Who reaches it reads "
+       "names "
+       "and addresses of endpoints and models; never prompts, sessions or request ids."},
       {"log", "The log goes to standard error, one line an event."},
       {"scheduling", "How an endpoint is chosen."},
   };
@@ -204,6 +209,33 @@ const std::vector<Setting>& settings() {
       {"explain.memory_kib", AT(explain.memory_kib), kInteger, "1024", {64, 1048576}, "KiB",
        "For the kept picks of each worker, the newest of them; one over 100 endpoints takes about "
        "16 KiB."},
+
+      {"admin.listen", AT(admin.listen), kText, "", {0, 255}, "bytes",
+       "TCP address and port to serve at, such as `127.0.0.1:9464` or `[::1]:9464`; port 0: any, "
+       "the log says which. Empty: none."},
+      {"admin.socket", AT(admin.socket), kText, "", {0, kSocketPathBytesMax}, "bytes",
+       "Absolute path of a Unix socket to serve at, too or instead. Empty: none."},
+      {"admin.mode", AT(admin.mode), kMode, "0660", {0, 0777}, "",
+       "Permission bits of admin.socket."},
+      {"admin.allow_remote", AT(admin.allow_remote), kBoolean, "false", {}, "",
+       "Lets admin.listen be an address that other machines reach. There is no password: whoever "
+       "reaches it reads it."},
+      {"admin.page", AT(admin.page), kBoolean, "true", {}, "",
+       "Serve the page at `/` and what it shows; without it metrics and health alone."},
+      {"admin.endpoints_max", AT(admin.endpoints_max), kInteger, "256",
+       {1, abi::kEndpointIdsMax}, "endpoints",
+       "Endpoints told apart in metrics and on the page. In metrics those beyond are summed as "
+       "`other`."},
+      {"admin.connections_max", AT(admin.connections_max), kInteger, "32", {1, 1024},
+       "connections",
+       "At one time. Beyond it the one that idles for longest is closed; where none idles, the new "
+       "one."},
+      {"admin.request_within", AT(admin.request_within_ms), kMilliseconds, "5s",
+       {10, 60 * kSecondMs}, "",
+       "A request that is not there by then, or an answer of which nothing was taken for so long, "
+       "ends its connection."},
+      {"admin.idle", AT(admin.idle_ms), kMilliseconds, "90s", {10, kHourMs}, "",
+       "A connection without a request for this long is closed."},
 
       {"log.level", AT(log.level), kLogLevel, "info", {}, "", "The least severe that is written."},
 

@@ -82,8 +82,21 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->engines_ = std::move(*engines);
   server->renew_rates();
   server->started_ns_ = base::monotonic_ns();
+  if (auto started = server->start_admin(); !started) return started.error();
   server->room_->start();
   return server;
+}
+
+base::Result<void> ControlServer::start_admin() {
+  admin_source_ = std::make_unique<AdminSource>(
+      AdminSource::Parts{room_.get(), &notes_, explainer_.get(), started_ns_, reactor_->name(),
+                         [this] { return sessions_.size(); }, [this] { return channels_.size(); }});
+  auto made = admin::AdminServer::create(config_.admin, *reactor_, *counters_, *admin_source_);
+  if (!made) return made.error();
+  admin_ = std::move(*made);
+  if (admin_ == nullptr) return {};
+  for (const std::string& place : admin_->places()) spdlog::info("admin: {}", place);
+  return {};
 }
 
 base::Result<void> ControlServer::choose_reactor() {
@@ -105,6 +118,8 @@ ControlServer::~ControlServer() {
     // Only while the lock is held: another daemon's socket may stand there afterwards.
     ::unlink(config_.listen.socket.c_str());
   }
+  admin_.reset();
+  admin_source_.reset();
   explainer_.reset();
   external_watch_.reset();
   discovery_.reset();

@@ -12,10 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/admin/admin_server.hpp"
 #include "daemon/base/fd.hpp"
 #include "daemon/base/log_limit.hpp"
 #include "daemon/base/result.hpp"
 #include "daemon/config/config.hpp"
+#include "daemon/control/admin_source.hpp"
 #include "daemon/control/discovery_owner.hpp"
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/engines.hpp"
@@ -67,6 +69,7 @@ class ControlServer {
   ControlServer(const config::Config& config);
   base::Result<void> choose_reactor();
   base::Result<void> watch_listener();
+  base::Result<void> start_admin();
   void release_orphans(const std::vector<endpoints::Reservations::Owner>& owners);
   void accept_clients();
   void open_session(base::Fd socket);
@@ -115,6 +118,8 @@ class ControlServer {
   std::unique_ptr<Explainer> explainer_;
   std::unique_ptr<ExternalWatch> external_watch_;
   std::unique_ptr<Recording> recording_;
+  std::unique_ptr<AdminSource> admin_source_;
+  std::unique_ptr<admin::AdminServer> admin_;  // nullptr: not configured
   std::unordered_map<std::uint64_t, Session> sessions_;
   std::unordered_map<std::uint32_t, ChannelInfo> channels_;
   std::vector<std::uint32_t> channels_of_worker_;

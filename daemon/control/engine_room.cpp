@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/model_layout.hpp"
+#include "daemon/admin/listen.hpp"
 #include "daemon/base/log.hpp"
 #include "daemon/base/random.hpp"
 #include "daemon/discovery/ranks.hpp"
@@ -49,6 +50,7 @@ base::Result<void> check_config(const config::Config& config) {
     return schedule.error();
   if (auto layout = state::lay_out(state_parameters(config, false)); !layout) return layout.error();
   if (auto scrape = scrape::check_scrape(config.scrape); !scrape) return scrape;
+  if (auto admin = admin::check(config.admin); !admin) return admin;
   return net::check_group(config.listen.group);
 }
 

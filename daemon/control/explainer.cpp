@@ -1,7 +1,9 @@
 #include "daemon/control/explainer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "daemon/base/clock.hpp"
@@ -50,6 +52,42 @@ std::unique_ptr<const pick::Explanation> Explainer::kept(
   auto explained = pick::explain(found);
   if (!explained) return nullptr;
   return std::make_unique<const pick::Explanation>(std::move(*explained));
+}
+
+std::vector<std::unique_ptr<const pick::Explanation>> Explainer::recent(std::size_t count) const {
+  struct Kept {
+    std::uint64_t now_ns;
+    endpoints::Ticket ticket;
+    std::uint32_t worker;
+  };
+  std::vector<Kept> kept;
+  for (std::uint32_t index = 0; index < room_.worker_count(); ++index) {
+    // Wants none, and so gets to see them all; again from the start when the worker was quicker.
+    static_cast<void>(room_.worker(index).traces().newest([&](const pick::TracedPick& pick) {
+      kept.push_back({pick.now_ns, {pick.ticket_client, pick.ticket_sequence}, index});
+      return false;
+    }));
+  }
+  const auto order = [](const Kept& a, const Kept& b) {
+    return std::tie(b.now_ns, a.ticket.client, a.ticket.sequence) <
+           std::tie(a.now_ns, b.ticket.client, b.ticket.sequence);
+  };
+  const auto same = [](const Kept& a, const Kept& b) {
+    return a.ticket.client == b.ticket.client && a.ticket.sequence == b.ticket.sequence;
+  };
+  std::sort(kept.begin(), kept.end(), order);
+  kept.erase(std::unique(kept.begin(), kept.end(), same), kept.end());
+  std::vector<std::unique_ptr<const pick::Explanation>> found;
+  for (const Kept& one : kept) {
+    if (found.size() == count) break;
+    auto trace = room_.worker(one.worker).traces().newest([&](const pick::TracedPick& pick) {
+      return pick.ticket_client == one.ticket.client && pick.ticket_sequence == one.ticket.sequence;
+    });
+    if (!trace) continue;  // gone meanwhile
+    if (auto explained = pick::explain(*trace); explained)
+      found.push_back(std::make_unique<const pick::Explanation>(std::move(*explained)));
+  }
+  return found;
 }
 
 base::Result<std::unique_ptr<const pick::Explanation>> Explainer::dry_run(

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "abi/limits.hpp"
 #include "abi/state_layout.hpp"
@@ -31,6 +32,9 @@ class Explainer {
   // `viewer`, which must not be told apart.
   std::unique_ptr<const pick::Explanation> kept(const std::optional<endpoints::Ticket>& ticket,
                                                 Viewer viewer) const;
+
+  // Of the newest `count` picks of all users, newest first.
+  std::vector<std::unique_ptr<const pick::Explanation>> recent(std::size_t count) const;
 
   // Of a kPick record as clients submit it. -EINVAL when it breaks the layout, and -EAGAIN when its
   // user is over a limit.

@@ -160,7 +160,10 @@ void Learner::train_ttft(const Flight& flight, double uncached) {
   ++counts_.ttft_samples;
   endpoints_[pick.endpoint].slowness.add(measured_s + pick.progress_s, class_s,
                                          flight.first_token_s);
-  if (pick.ttft_s > 0) of.accuracy.ttft.add(pick.ttft_s, measured_s);
+  if (pick.ttft_s > 0) {
+    of.accuracy.ttft.add(pick.ttft_s, measured_s);
+    times_->add_ttft(pick.ttft_s, measured_s);
+  }
 }
 
 void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
@@ -187,7 +190,10 @@ void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
   ++counts_.itl_samples;
   endpoints_[pick.endpoint].slowness.add(measured_s * gaps, class_s * gaps, at_s);
   of.accuracy.itl_given.add(class_s * pick.slowness, measured_s);
-  if (pick.itl_s > 0) of.accuracy.itl.add(pick.itl_s, measured_s);
+  if (pick.itl_s > 0) {
+    of.accuracy.itl.add(pick.itl_s, measured_s);
+    times_->add_itl(pick.itl_s, measured_s);
+  }
 }
 
 void Learner::forget_endpoint(std::uint32_t id) {

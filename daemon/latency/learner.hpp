@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "daemon/latency/linear_model.hpp"
 #include "daemon/latency/memory.hpp"
 #include "daemon/latency/slowness.hpp"
+#include "daemon/latency/times_seen.hpp"
 
 namespace pickd::latency {
 
@@ -86,6 +88,8 @@ class Learner {
   const Coefficients& coefficients(double now_s);
 
   const LearnerCounts& counts() const { return counts_; }
+  // Of the requests that were predicted and taught a model. Any thread may read it.
+  const TimesSeen& times() const { return *times_; }
   const ClassAccuracy& accuracy(std::uint32_t class_id) const {
     return classes_[class_id].accuracy;
   }
@@ -161,6 +165,7 @@ class Learner {
   std::vector<Class> classes_;
   Coefficients coefficients_;
   LearnerCounts counts_;
+  std::unique_ptr<TimesSeen> times_ = std::make_unique<TimesSeen>();
 };
 
 }  // namespace pickd::latency

@@ -76,7 +76,7 @@ bool Watchdog::alive() {
   last_heartbeat_ns_ = heartbeat_ns;
   for (std::uint32_t index = 0; index < room.worker_count(); ++index) {
     workers::Worker& worker = room.worker(index);
-    if (worker.answered() != asked_) {
+    if (worker.answered(workers::Worker::Asker::kWatchdog) != asked_) {
       spdlog::error("watchdog: worker {} stands still", index);
       all = false;
       continue;  // what was asked is on its way still
@@ -84,7 +84,9 @@ bool Watchdog::alive() {
   }
   if (!all) return false;
   ++asked_;
-  for (std::uint32_t index = 0; index < room.worker_count(); ++index) room.worker(index).ask();
+  for (std::uint32_t index = 0; index < room.worker_count(); ++index) {
+    room.worker(index).ask(workers::Worker::Asker::kWatchdog);
+  }
   return true;
 }
 

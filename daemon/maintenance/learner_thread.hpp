@@ -41,6 +41,7 @@ class LearnerThread {
   // What it knew at its last turn, by class. Any thread.
   std::vector<LatencySummary> summary() const;
   latency::LearnerCounts counts() const;
+  const latency::TimesSeen& times() const { return learner_.times(); }  // any thread
 
  private:
   void run();

@@ -104,9 +104,11 @@ void Worker::remove(std::uint32_t channel) {
   });
 }
 
-void Worker::ask() {
+void Worker::ask(Asker asker) {
   // Release; partner: the acquire in answered().
-  post([this] { answered_.fetch_add(1, std::memory_order_release); });
+  post([this, asker] {
+    answered_[static_cast<std::size_t>(asker)].fetch_add(1, std::memory_order_release);
+  });
 }
 
 void Worker::let_go(std::vector<std::unique_ptr<Channel>>::iterator channel, bool broken) {
@@ -256,6 +258,7 @@ bool Worker::serve(Channel& channel, const endpoints::Topology*& topology) {
                                   copy_.size() * sizeof(std::uint64_t));
   coarse_ns_ = base::coarse_ns();
   first_answer_ = true;
+  times_pick_ = !parts_.clock.is_virtual();
   const bool served = serve_row(channel, copy, topology);
   // Once for the row: its fence costs as much as a tenth of a pick.
   if (channel.owes_wake() && channel.wake_client()) counters_.add(abi::Counter::client_wakes);
@@ -374,6 +377,10 @@ void Worker::handle_pick(Channel& channel, std::span<const std::byte> record,
     if (result.reserved) parts_.reservations->end(request.ticket, request.uid);
     return;
   }
+  // One clock read a row: under load that is one in many picks, and the caller has its answer.
+  if (times_pick_) figures_.took(parts_.clock.now_ns() - request.now_ns);
+  times_pick_ = false;
+  if (result.status == 0 && !request.dry_run) figures_.picked(result);
   if (Recorder* recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr)
     recorder->put_pick(request, result);
   fetch_ahead(channel);

@@ -6,6 +6,7 @@
 // client.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -26,6 +27,7 @@
 #include "daemon/workers/answer.hpp"
 #include "daemon/workers/channel.hpp"
 #include "daemon/workers/chores.hpp"
+#include "daemon/workers/pick_figures.hpp"
 #include "daemon/workers/rate_bucket.hpp"
 #include "daemon/workers/recorder.hpp"
 #include "daemon/workers/report_handler.hpp"
@@ -75,12 +77,18 @@ class Worker {
   const pick::TraceRing& traces() const { return traces_; }
   // Any thread: from here on what it does goes to `recorder`, which outlives it; nullptr: nowhere.
   void record(Recorder* recorder) { recorder_.store(recorder, std::memory_order_release); }
+  // Any thread: what its picks were like.
+  const PickFigures& figures() const { return figures_; }
   // Control thread.
   void add(std::unique_ptr<Channel> channel);
   void remove(std::uint32_t channel);  // `gone` follows
-  // Asks the worker's thread whether it goes on; it has answered as often as answered() says.
-  void ask();
-  std::uint64_t answered() const { return answered_.load(std::memory_order_acquire); }
+  // Asks the worker's thread whether it goes on; it has answered this asker as often as answered()
+  // says.
+  enum class Asker : std::uint8_t { kWatchdog, kHealth };
+  void ask(Asker asker);
+  std::uint64_t answered(Asker asker) const {
+    return answered_[static_cast<std::size_t>(asker)].load(std::memory_order_acquire);
+  }
 
  private:
   Worker(const WorkerOptions& options, const WorkerParts& parts, Gone gone);
@@ -121,12 +129,14 @@ class Worker {
       nullptr};  // stored by record(), acquired by each pick and report
   RateBucket traces_left_;
   ReportHandler reports_;
+  PickFigures figures_;
   DecodeScratch decode_;
   std::vector<std::uint64_t> copy_;  // the record being served, aligned for its keys
   std::array<std::byte, kAnswerBytesMax> answer_;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::uint32_t> broken_;
   bool first_answer_ = false;    // of the row that is being served
+  bool times_pick_ = false;      // the next pick is the row's first: it is timed
   bool last_turn_ = false;       // the channel being served closes: nobody reads its answers
   std::uint64_t coarse_ns_ = 0;  // read once a turn of a channel, for the rates
 
@@ -136,7 +146,8 @@ class Worker {
   std::deque<std::function<void()>> mail_;
   std::atomic<bool> mail_waits_{false};
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> answered_{0};  // added by its thread, read by the control thread
+  // By asker; added by its thread, read by the control thread.
+  std::array<std::atomic<std::uint64_t>, 2> answered_{};
   std::thread thread_;
 };
 

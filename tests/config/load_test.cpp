@@ -140,10 +140,6 @@ TEST_F(ConfigLoad, ReadsWhatIsLearnedOfLatencies) {
   }
 }
 
-TEST_F(ConfigLoad, SaysWhichSectionsComeWithLaterWork) {
-  EXPECT_NE(bad("admin: {port: 1}\n").find("admin: no such section yet"), std::string::npos);
-}
-
 struct Mistake {
   const char* yaml;
   const char* error;  // after "pickd.yaml:"

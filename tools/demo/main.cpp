@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +48,18 @@ int fail(const base::Error& error) {
   return error.code == demo::kInterrupted ? 130 : 1;
 }
 
+// The workload is played again when it is over; by then most of it has left the caches.
+constexpr double kPageSeconds = 600;
+
+int play_page(demo::RunOptions options) {
+  options.title = "pickd";
+  options.page = true;
+  const auto played = demo::Run(options).play();
+  if (played.error().code != demo::kInterrupted) return fail(played.error());
+  std::printf("\n");
+  return 0;
+}
+
 int play_failures(const demo::RunOptions& run, const std::string& log) {
   demo::FailureOptions options;
   options.programs = run.programs;
@@ -66,6 +79,7 @@ int main(int argc, char** argv) {
   std::string json;
   bool failures = false;
   std::string log;
+  bool page = false;
   demo::WorkloadOptions workload;
   CLI::App app{
       "Plays the same chat workload against eight simulated engines, by round-robin and by pickd."};
@@ -80,6 +94,8 @@ int main(int argc, char** argv) {
                                  "one run in which engines are killed, restarted, hung and added: "
                                  "exit code 1 if a request is lost or goes to an engine that is "
                                  "known to be dead");
+  app.add_flag("--page", page, "pickd alone, with its page, until Ctrl-C; prints where the page is")
+      ->excludes(fail_flag);
   app.add_option("--log", log, "with --failures: writes the request log to this file")
       ->needs(fail_flag);
   app.footer("Exit codes: 0 all went well, 1 not, 2 arguments bad, 130 interrupted.");
@@ -99,12 +115,14 @@ int main(int argc, char** argv) {
   options.workload = directory->path() + "/workload";
   options.seconds = workload.seconds;
   options.signals = signals.get();
+  if (page) options.seconds = workload.seconds = std::max(workload.seconds, kPageSeconds);
   std::ofstream file(options.workload);
   file << demo::make_workload(workload);
   file.close();
   if (!file) return fail(base::errno_error("write " + options.workload));
 
   if (failures) return play_failures(options, log);
+  if (page) return play_page(options);
   std::printf("8 engines, %u applications, %.1f conversations/s, 2 runs of %.0f s\n",
               workload.applications, workload.conversations_per_s, workload.seconds);
   std::fflush(stdout);

@@ -34,8 +34,13 @@ base::Result<Outcome> Run::play() {
   directory_.emplace(std::move(*directory));
   if (auto started = start_engines(); !started) return started.error();
   if (auto started = start_pickd(); !started) return started.error();
-  if (auto started = start_driver(); !started) return started.error();
-  if (auto watched = watch_driver(); !watched) return watched.error();
+  if (options_.page) {
+    if (auto shown = show_page(); !shown) return shown.error();
+  }
+  do {
+    if (auto started = start_driver(); !started) return started.error();
+    if (auto watched = watch_driver(); !watched) return watched.error();
+  } while (options_.page);
 
   struct stat state {};
   if (::stat(file("state").c_str(), &state) != 0) return base::errno_error("stat " + file("state"));
@@ -68,7 +73,9 @@ base::Result<void> Run::start_engines() {
 base::Result<void> Run::start_pickd() {
   std::ofstream config(file("pickd.yaml"));
   config << "listen:\n  socket: " << file("pickd.sock") << "\nstate:\n  path: " << file("state")
-         << "\n  size_mib: 16\nendpoints:\n";
+         << "\n  size_mib: 16\n";
+  if (options_.page) config << "admin:\n  listen: \"127.0.0.1:0\"\n";
+  config << "endpoints:\n";
   for (int i = 0; i < kEngines; ++i) {
     config << "  - {name: engine-" << i << ", address: \""
            << addresses_[static_cast<std::size_t>(i)]
@@ -83,6 +90,21 @@ base::Result<void> Run::start_pickd() {
   if (!started) return started.error();
   pickd_ = std::move(*started);
   return tools::wait_for_text(pickd_, file("pickd.log"), "ready on", kReadyTimeout);
+}
+
+base::Result<void> Run::show_page() const {
+  std::ostringstream log;
+  log << std::ifstream(file("pickd.log")).rdbuf();
+  const std::string text = log.str();
+  const std::string mark = "admin: ";
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos)
+    return base::Error{-ENODATA, "pickd does not say where its page is" + last_words("pickd")};
+  const std::size_t from = at + mark.size();
+  std::printf("pickd's page: %s (until Ctrl-C)\n",
+              text.substr(from, text.find('\n', from) - from).c_str());
+  std::fflush(stdout);
+  return {};
 }
 
 base::Result<void> Run::start_driver() {

@@ -21,6 +21,7 @@ struct RunOptions {
   double seconds = 40;
   double probe_seconds = 0;  // measures picks per second this long at the end
   int signals = -1;          // a signalfd: a signal ends the run
+  bool page = false;         // serves pickd's page, and plays the workload again and again
 };
 
 // The code of an error that says a signal came.
@@ -37,6 +38,7 @@ class Run {
   base::Result<void> start_engines();
   base::Result<void> start_pickd();
   base::Result<void> start_driver();
+  base::Result<void> show_page() const;
   base::Result<void> watch_driver();
   bool read_driver();  // false at the end of its output
   base::Result<void> check_children();
