@@ -14,7 +14,7 @@ namespace pickd::admin {
 namespace {
 
 constexpr std::uint64_t kSampleNs = 1'000'000'000;
-constexpr std::size_t kRecentPicks = 24;
+constexpr std::size_t kRecentPicks = 16;
 
 ServerLimits limits_of(const config::AdminConfig& config) {
   ServerLimits limits;

@@ -87,12 +87,25 @@ const CHARTS = [
    series: [{key: "picks", name: "picks"}, {key: "refused", name: "refused"}]},
   {title: "Cache hit rate", format: percent, top: 1,
    series: [{key: "match", name: "assumed at the pick"}, {key: "reported", name: "reported by engines"}]},
-  {title: "Pick latency", format: seconds, floor: 1e-6,
+  {title: "Pick latency", format: seconds, floor: 1e-6, log: true,
    series: [{key: "p50", name: "median"}, {key: "p99", name: "99th percentile"}]},
   {title: "TTFT prediction error", format: percent, floor: .1,
    series: [{key: "error", name: "mean of |predicted − measured| / measured"}]},
 ];
 const HEIGHT = 132, LEFT = 46, BOTTOM = 18, TOP = 6;
+
+// Where a value stands between the bottom and the top of the chart, 0 to 1, and what is marked.
+function scale_of({top, floor, log}, values) {
+  if (log) {
+    const high = Math.ceil(Math.log10(Math.max(10 * floor, ...values)) - 1e-9);
+    const low = Math.min(high - 1, Math.floor(Math.log10(Math.max(floor, Math.min(...values, 10 ** high)))));
+    const ticks = [];
+    for (let at = low; at <= high; at += Math.ceil((high - low) / 3)) ticks.push(10 ** at);
+    return {share: (value) => (Math.log10(Math.max(value, 10 ** low)) - low) / (high - low), ticks};
+  }
+  const most = top || round_up(Math.max(floor, ...values));
+  return {share: (value) => Math.min(value, most) / most, ticks: [0, most / 2, most]};
+}
 
 // The smallest of 1, 2, 2.5, 5 times a power of ten that is not below `value`.
 function round_up(value) {
@@ -130,20 +143,21 @@ class Chart {
   }
 
   draw() {
-    const {series, format, top, floor} = this.spec;
+    const {series, format} = this.spec;
     const width = Math.max(200, this.svg.clientWidth || 600);
     const now_ms = points.length ? points[points.length - 1].t : Date.now();
     const shown = points.filter((point) => point.t >= now_ms - WINDOW_S * 1000);
     const values = shown.flatMap((point) => series.map((one) => point[one.key])).filter(known);
-    const most = top || round_up(Math.max(floor, ...values));
+    const {share, ticks} = scale_of(this.spec, values);
     const x = (point) => LEFT + (width - LEFT) * (1 - (now_ms - point.t) / (WINDOW_S * 1000));
-    const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.min(value, most) / most);
+    const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - share(value));
+    const ground = HEIGHT - BOTTOM;
     const parts = [];
-    for (const share of [0, .5, 1]) {
-      const at = Math.round(y(share * most)) + .5;
+    for (const tick of ticks) {
+      const at = Math.round(y(tick)) + .5;
       parts.push(s("line", {class: "grid", x1: LEFT, x2: width, y1: at, y2: at}),
                  s("text", {class: "tick", x: LEFT - 8, y: at + 3.5, "text-anchor": "end"},
-                   share === 0 ? "0" : format(share * most)));
+                   tick === 0 ? "0" : format(tick)));
     }
     parts.push(s("text", {class: "tick", x: LEFT, y: HEIGHT - 2}, "5 min ago"),
                s("text", {class: "tick", x: width, y: HEIGHT - 2, "text-anchor": "end"}, "now"));
@@ -153,7 +167,7 @@ class Chart {
           (at ? "L" : "M") + x(point).toFixed(1) + " " + y(point[one.key]).toFixed(1)).join("");
         if (index === 0 && run.length > 1) {
           parts.push(s("path", {class: "area", d: line + "L" + x(run[run.length - 1]).toFixed(1) + " " +
-            y(0) + "L" + x(run[0]).toFixed(1) + " " + y(0) + "Z"}));
+            ground + "L" + x(run[0]).toFixed(1) + " " + ground + "Z"}));
         }
         parts.push(s("path", {class: index ? "line second" : "line", d: run.length > 1 ? line : line + "h.01"}));
       }
@@ -361,9 +375,9 @@ function pick_row(pick) {
   const share = won && pick.prompt_blocks ? (won.columns["match blocks"] ?? 0) / pick.prompt_blocks : null;
   const details = h("details", {class: "pick"},
     h("summary", null, h("span", {class: "sub"}, pick.age_s < 1 ? "now" : span(pick.age_s) + " ago"),
+      h("span", {class: "name"}, pick.status === 0 && won ? won.name : h("span", {class: "pill bad"}, "refused")),
       h("span", {class: "wide"}, pick.model || "any model", pick.adapter ? h("span", {class: "sub"}, " " + pick.adapter) : null),
       h("span", {class: "num wide"}, count(pick.prompt_tokens) + " tokens"),
-      h("span", {class: "name"}, pick.status === 0 && won ? won.name : h("span", {class: "pill bad"}, "refused")),
       h("span", {class: "wide"}, meter(share, percent(share), "share")),
       h("span", {class: "num wide"}, seconds(known(pick.predicted_ttft_ms) ? pick.predicted_ttft_ms / 1000 : null)),
       h("span", null, h("span", {class: "pill plain"}, REASONS[pick.reason] || pick.reason))));
@@ -385,8 +399,8 @@ function draw_picks(picks) {
     return fill($("picks"), [h("p", {class: "empty"}, "No picks so far. A gateway that asks, or ",
       h("code", null, "./dev demo --page"), ", fills this.")]);
   }
-  fill($("picks"), [h("div", {class: "picks-head"}, ["", "when", "model", "prompt", "went to", "match", "predicted TTFT", "won by"]
-    .map((title, at) => h("span", {class: at === 3 || at === 6 ? "num" : null}, title))), ...picks.map(pick_row)]);
+  fill($("picks"), [h("div", {class: "picks-head"}, ["", "when", "went to", "model", "prompt", "match", "predicted TTFT", "won by"]
+    .map((title, at) => h("span", {class: at === 4 || at === 6 ? "num" : null}, title))), ...picks.map(pick_row)]);
 }
 
 // ---- models ------------------------------------------------------------------------------------
@@ -398,13 +412,16 @@ function draw_models() {
     return fill($("models"), [h("tbody", null, h("tr", null, h("td", {class: "empty"},
       "Nothing learned so far: that takes streamed requests whose first token and end are reported.")))]);
   }
-  const verdict = (model) => model.drifting ? ["warn", "drifting"] : model.ready ? ["good", "ready"] : ["", "learning"];
+  const verdict = (model) => 
+    model.drifting ? ["warn", "drifting", "its error of late is far above that of before"]
+    : model.ready ? ["good", "ready", "closer than saying the mean each time"]
+    : ["", "not ready", "few samples, or not closer than saying the mean each time"];
   fill($("models"), [h("thead", null, h("tr", null, ["Class", "Time", "State"].map((title) => h("th", null, title)),
       ["Samples", "Error", "Bias", "At or below the percentile"].map((title) => h("th", {class: "num"}, title)))),
     h("tbody", null, rows.map(({one, time, model}) => {
-      const [kind, word] = verdict(model);
+      const [kind, word, meaning] = verdict(model);
       return h("tr", null, h("td", {class: "name"}, one.name || "all engines"), h("td", null, time),
-        h("td", null, h("span", {class: "pill " + kind}, word)), h("td", {class: "num"}, count(model.samples)),
+        h("td", null, h("span", {class: "pill " + kind, title: meaning}, word)), h("td", {class: "num"}, count(model.samples)),
         h("td", {class: "num"}, percent(model.error)), h("td", {class: "num"}, (model.bias > 0 ? "+" : "") + percent(model.bias)),
         h("td", {class: "num"}, percent(model.coverage)));
     }))]);
