@@ -30,6 +30,7 @@ struct Coefficients {
   std::vector<ClassCoefficients> classes = {{}};  // class 0 is always there
   std::vector<EndpointCoefficients> endpoints;    // by id; ids beyond are as EndpointCoefficients{}
   double work_price = 0;                          // kappa: see cost.hpp
+  bool sound = true;  // every number is one that can be; else nothing is predicted from them
 
   const EndpointCoefficients& endpoint(std::uint32_t id) const {
     static constexpr EndpointCoefficients kNone{};
@@ -39,5 +40,8 @@ struct Coefficients {
     return classes[class_id < classes.size() ? class_id : 0];
   }
 };
+
+bool is_sound(const ClassCoefficients& of);
+bool is_sound(const Coefficients& of);
 
 }  // namespace pickd::latency

@@ -14,6 +14,9 @@ namespace {
 constexpr float kSilentFactor = 3;
 constexpr float kSilentSeconds = 1;
 constexpr float kSilentRequestsMin = 3;
+// A head of few that is due for so long waits no more, so that nobody is held up behind it.
+constexpr float kOverdueFactor = 2;
+constexpr float kOverdueSeconds = .5F;
 
 // Four endpoints at a time: every processor we run on has vectors of that width, and the compilers
 // turn these operators into them without being asked for more than the baseline.
@@ -121,7 +124,9 @@ void predict(const ClassCoefficients& of, double price, CostLanes& lanes, double
     const Lanes own_step_s = step_s / (one - share);
     const Lanes others_s = m * running * added_step_s;
     store(out.itl_s, at, own_step_s + m * added_step_s);
-    const Lanes price_here = work_price + lesser(all(kFollowersMax), queued);
+    const Lanes overdue_s = head_age_s - all(kOverdueFactor) * head_s - all(kOverdueSeconds);
+    const Lanes followers = overdue_s > zero && queued < all(kSilentRequestsMin) ? zero : queued;
+    const Lanes price_here = work_price + lesser(all(kFollowersMax), followers);
     store(
         out.cost_s, at,
         wait_s + prefill_s + price_here * class_prefill_s + decode_price * (own_step_s + others_s));

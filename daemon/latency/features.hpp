@@ -17,6 +17,10 @@ constexpr double attention_work(double uncached, double prompt) {
   return uncached * (prompt - uncached / 2);
 }
 
+// After so long a first token that was predicted at `ttft_s` is overdue: few come later, and most
+// that are not there were not reported.
+constexpr double first_token_due_s(double ttft_s) { return 2 * ttft_s + .5; }
+
 // What stands before a request at an endpoint, and what runs there.
 struct EndpointLoad {
   float queued_tokens = 0;  // uncached tokens of requests without a first token

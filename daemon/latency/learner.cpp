@@ -106,7 +106,7 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   if (!possible) return refuse(Refusal::kImpossible);
   // A first token that came over from another endpoint took the way between them too, of which
   // the model knows nothing.
-  if (pick.prefill_endpoint == 0) train_ttft(flight, uncached);
+  if (pick.prefill_endpoint == 0 && !train_ttft(flight, uncached)) return Refusal::kNone;
   if (tokens >= kItlTokensMin) train_itl(flight, at_s, tokens);
   return Refusal::kNone;
 }
@@ -142,7 +142,8 @@ bool Learner::is_late(Class& of, double measured_s, double predicted_s) {
   return late && of.late_share < kShareMax && of.ttft.samples() >= options_.samples_min;
 }
 
-void Learner::train_ttft(const Flight& flight, double uncached) {
+// False: its report came late, and so what ran since is not what ran while it decoded.
+bool Learner::train_ttft(const Flight& flight, double uncached) {
   const Picked& pick = flight.pick;
   Class& of = class_at(pick.class_id);
   const double measured_s = flight.first_token_s - pick.at_s;
@@ -151,11 +152,11 @@ void Learner::train_ttft(const Flight& flight, double uncached) {
   const double m = pick.slowness;
   if (is_late(of, measured_s + pick.progress_s, class_s * m)) {
     ++counts_.late;
-    return;
+    return false;
   }
   if (!of.ttft.add(x, (measured_s + pick.progress_s) / m, ttft_weight(class_s))) {
     ++counts_.refused;
-    return;
+    return true;
   }
   ++counts_.ttft_samples;
   endpoints_[pick.endpoint].slowness.add(measured_s + pick.progress_s, class_s,
@@ -164,6 +165,7 @@ void Learner::train_ttft(const Flight& flight, double uncached) {
     of.accuracy.ttft.add(pick.ttft_s, measured_s);
     times_->add_ttft(pick.ttft_s, measured_s);
   }
+  return true;
 }
 
 void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
@@ -215,11 +217,9 @@ double Learner::overdue_after_s(const Flight& flight) const {
 // A first token that is far beyond its time was most likely not reported: it must not make the
 // endpoint look as if somebody waited there all the while.
 void Learner::stop_waiting_if_silent(std::uint32_t index, double now_s) {
-  constexpr double kFactor = 3;
-  constexpr double kSeconds = 1;
   Flight& flight = flights_[index];
   if (flight.state != Flight::State::kWaiting || !flight.waits) return;
-  if (now_s - flight.pick.at_s < kFactor * flight.pick.ttft_s + kSeconds) return;
+  if (now_s - flight.pick.at_s < first_token_due_s(flight.pick.ttft_s)) return;
   flight.waits = false;
   if (flight.life == lives_[flight.pick.endpoint]) prefill_history(flight.pick).end_waiting(now_s);
 }
@@ -237,6 +237,16 @@ std::vector<Learner::Overdue> Learner::take_overdue(double now_s) {
   return overdue;
 }
 
+// Samples are bounded, and no sum of them breaks a model; what was restored may.
+void Learner::begin_anew_if_broken(Class& of) {
+  ClassCoefficients now;
+  now.ttft = of.ttft.theta();
+  now.itl = of.itl.theta();
+  if (is_sound(now)) return;
+  of = Class(options_);
+  ++counts_.broken;
+}
+
 const Coefficients& Learner::coefficients(double now_s) {
   coefficients_.classes.resize(classes_.size());
   std::vector<double> log_sum(classes_.size());
@@ -248,6 +258,7 @@ const Coefficients& Learner::coefficients(double now_s) {
   }
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     Class& of = classes_[i];
+    begin_anew_if_broken(of);
     ClassCoefficients& out = coefficients_.classes[i];
     out.ttft = of.ttft.theta();
     out.itl = of.itl.theta();

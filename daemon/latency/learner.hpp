@@ -56,6 +56,7 @@ struct LearnerCounts {
   std::uint64_t ttft_samples = 0;
   std::uint64_t itl_samples = 0;
   std::uint64_t late = 0;     // far beyond what was predicted, while few are: not learned from
+  std::uint64_t broken = 0;   // models that came to a coefficient that cannot be, and began anew
   std::uint64_t refused = 0;  // reports that cannot be: times before the pick, no tokens, ...
 };
 
@@ -147,7 +148,7 @@ class Learner {
     EngineHistory::Look at_first_token;
   };
 
-  void train_ttft(const Flight& flight, double uncached);
+  bool train_ttft(const Flight& flight, double uncached);
   void train_itl(const Flight& flight, double at_s, double tokens);
   bool is_late(Class& of, double measured_s, double predicted_s);
   void learn_output(Class& of, double tokens);
@@ -156,6 +157,7 @@ class Learner {
   void stop_waiting_if_silent(std::uint32_t index, double now_s);
   double overdue_after_s(const Flight& flight) const;
   Class& class_at(std::uint32_t class_id);
+  void begin_anew_if_broken(Class& of);
   Refusal refuse(Refusal why);
 
   LearnerOptions options_;

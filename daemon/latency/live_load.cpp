@@ -116,6 +116,7 @@ std::uint32_t LiveLoad::join_line(std::uint32_t endpoint_id, const FlightSize& s
   const std::uint64_t packed = packed_tokens(size);
   line.sizes[ticket % kLine].store(packed, kRelaxed);
   line.since_ns[ticket % kLine].store(now_ns, kRelaxed);
+  line.due_ns[ticket % kLine].store(size.due_ns, kRelaxed);
   line.kv_tokens_of[ticket % kLine].store(size.kv_tokens, kRelaxed);
   // Release; partner: the acquire in move_head(), which reads the size of a new head.
   line.entries[ticket % kLine].store(waits_at(ticket), std::memory_order_release);
@@ -149,26 +150,33 @@ void LiveLoad::move_head(std::uint32_t endpoint_id) {
   endpoint.head_size.store(0, kRelaxed);
 }
 
+// The head was overtaken once more.
+bool LiveLoad::is_lost(Line& line, std::uint32_t head, std::uint64_t now_ns) {
+  const std::uint64_t due_ns = line.due_ns[head % kLine].load(kRelaxed);
+  if (due_ns != 0 && now_ns >= due_ns) return true;
+  const std::uint64_t seen = line.overtaken.load(kRelaxed);
+  const std::uint64_t times = static_cast<std::uint32_t>(seen) == head ? (seen >> 32) + 1 : 1;
+  line.overtaken.store((times << 32) | head, kRelaxed);
+  return times >= kOvertakenMax &&
+         now_ns >= line.since_ns[head % kLine].load(kRelaxed) + kOvertakenNs;
+}
+
 // The request with `ticket` left; what still waits before it was overtaken.
 void LiveLoad::drop_overtaken(std::uint32_t endpoint_id, std::uint32_t ticket,
                               std::uint64_t now_ns) {
   Line& line = lines_[endpoint_id];
-  const std::uint32_t head = line.head.load(std::memory_order_acquire);
-  if (static_cast<std::int32_t>(ticket - head) <= 0) return;
-  const std::uint64_t seen = line.overtaken.load(kRelaxed);
-  const auto of = static_cast<std::uint32_t>(seen);
-  const std::uint64_t times = of == head ? (seen >> 32) + 1 : 1;
-  line.overtaken.store((times << 32) | head, kRelaxed);
-  if (times < kOvertakenMax) return;
-  if (now_ns < line.since_ns[head % kLine].load(kRelaxed) + kOvertakenNs) return;
-  const std::uint64_t packed = line.sizes[head % kLine].load(kRelaxed);
-  FlightSize size;
-  size.prompt_tokens = static_cast<std::uint32_t>(packed);
-  size.uncached_tokens = static_cast<std::uint32_t>(packed >> 32);
-  size.kv_tokens = line.kv_tokens_of[head % kLine].load(kRelaxed);
-  if (!leave_line(line, head)) return;
-  add_queued(endpoint_id, -1, size);
-  move_head(endpoint_id);
+  while (true) {
+    const std::uint32_t head = line.head.load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(ticket - head) <= 0 || !is_lost(line, head, now_ns)) return;
+    const std::uint64_t packed = line.sizes[head % kLine].load(kRelaxed);
+    FlightSize size;
+    size.prompt_tokens = static_cast<std::uint32_t>(packed);
+    size.uncached_tokens = static_cast<std::uint32_t>(packed >> 32);
+    size.kv_tokens = line.kv_tokens_of[head % kLine].load(kRelaxed);
+    if (!leave_line(line, head)) return;
+    add_queued(endpoint_id, -1, size);
+    move_head(endpoint_id);
+  }
 }
 
 LiveLoad::Look LiveLoad::look_at(const Flight& flight) {

@@ -6,8 +6,9 @@
 // order, one after the other, across threads. draw_down() may come at any time. Different flights
 // change at the same time. Flights of an older generation of the endpoint change nothing.
 //
-// Reports get lost. A request that others overtook for long counts as one whose first token was
-// not reported, and leaves the queue; when its report comes after all it changes nothing more.
+// Reports get lost and come late. A request that was overtaken when its first token was due for
+// long counts as one whose first token was not reported, and leaves the queue; when its report
+// comes after all it changes nothing more.
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@ struct FlightSize {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t uncached_tokens = 0;
   std::uint32_t kv_tokens = 0;  // prompt + half of the expected answer
+  std::uint64_t due_ns = 0;     // its first token should be there long since; 0: nobody knows
 };
 
 // An endpoint of one generation; id 0 is none.
@@ -72,7 +74,8 @@ class LiveLoad {
   // are counted, but never become the head.
   static constexpr std::uint32_t kLine = 256;
 
-  // A request that so many later ones overtook, for so long, is taken for one whose report is lost.
+  // A request that so many later ones overtook, for so long, is taken for one whose report is lost;
+  // one that is due for long is when one overtook it.
   static constexpr std::uint32_t kOvertakenMax = 3;
   static constexpr std::uint64_t kOvertakenNs = 1'000'000'000;
 
@@ -116,6 +119,7 @@ class LiveLoad {
     std::atomic<std::uint64_t> entries[kLine];
     std::atomic<std::uint64_t> sizes[kLine];
     std::atomic<std::uint64_t> since_ns[kLine];
+    std::atomic<std::uint64_t> due_ns[kLine];
     std::atomic<std::uint32_t> kv_tokens_of[kLine];
   };
 
@@ -132,6 +136,7 @@ class LiveLoad {
   static bool leave_line(Line& line, std::uint32_t ticket);
   void move_head(std::uint32_t endpoint);
   void drop_overtaken(std::uint32_t endpoint, std::uint32_t ticket, std::uint64_t now_ns);
+  static bool is_lost(Line& line, std::uint32_t head, std::uint64_t now_ns);
   static Look look_at(const Flight& flight);
   void leave_queue(const Look& flight, Place decode, std::uint64_t now_ns);
   void leave(const Look& flight, std::uint64_t word, std::uint64_t now_ns);

@@ -1,6 +1,7 @@
 #include "daemon/maintenance/learner_thread.hpp"
 
 #include <pthread.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 
@@ -53,8 +54,13 @@ void LearnerThread::restore_classes() {
   for (; restored_ < endpoints::LatencyClasses::kMax; ++restored_) {
     const std::uint64_t key = classes_->key(restored_);
     if (key == 0) return;
-    if (const auto kept = store_->take(key); kept && learner_.restore(restored_, *kept))
-      counters_->add(abi::Counter::models_restored);
+    const auto kept = store_->take(key);
+    if (!kept) continue;
+    const bool sound = learner_.restore(restored_, *kept);
+    counters_->add(sound ? abi::Counter::models_restored : abi::Counter::models_broken);
+    if (!sound)
+      spdlog::warn("what was learned of latency class {} makes no sense: it begins from nothing",
+                   restored_);
   }
 }
 
@@ -63,6 +69,7 @@ void LearnerThread::count() {
   counters_->add(abi::Counter::latency_samples,
                  now.ttft_samples + now.itl_samples - counted_.ttft_samples - counted_.itl_samples);
   counters_->add(abi::Counter::latency_refused, now.refused - counted_.refused);
+  counters_->add(abi::Counter::models_broken, now.broken - counted_.broken);
   counted_ = now;
   const std::uint64_t dropped = flights_->events_dropped();
   counters_->add(abi::Counter::latency_dropped, dropped - dropped_counted_);

@@ -14,6 +14,12 @@ latency::Place place_of(std::uint64_t handle) {
   return {abi::handle_endpoint(handle), abi::handle_generation(handle)};
 }
 
+// 0: nothing was predicted.
+std::uint64_t due_after(std::uint64_t now_ns, double ttft_s) {
+  if (!(ttft_s > 0 && ttft_s < 3600)) return 0;
+  return now_ns + static_cast<std::uint64_t>(latency::first_token_due_s(ttft_s) * 1e9);
+}
+
 latency::Outcome outcome_of(const endpoints::FlightEnd& end) {
   latency::Outcome outcome;
   outcome.served = end.served;
@@ -56,8 +62,9 @@ void Flights::began(std::uint32_t flight, const endpoints::NewReservation& reser
   if (facts != nullptr && cell == nullptr) dropped_.fetch_add(1, std::memory_order_relaxed);
   latency::FlightSize size;
   size.prompt_tokens = reservation.prompt_tokens;
-  size.uncached_tokens = reservation.uncached_tokens;
+  size.uncached_tokens = facts != nullptr ? facts->uncached_tokens : reservation.uncached_tokens;
   size.kv_tokens = facts != nullptr ? facts->kv_tokens : reservation.prompt_tokens;
+  if (facts != nullptr) size.due_ns = due_after(now_ns, facts->predicted.ttft_s);
   const latency::Place decode = place_of(reservation.endpoint);
   const latency::Place prefill = place_of(reservation.prefill_endpoint);
   const std::uint64_t number =
@@ -75,7 +82,7 @@ void Flights::began(std::uint32_t flight, const endpoints::NewReservation& reser
   picked.class_id = facts->class_id;
   picked.stream = facts->stream;
   picked.prompt_tokens = reservation.prompt_tokens;
-  picked.uncached_tokens = reservation.uncached_tokens;
+  picked.uncached_tokens = facts->uncached_tokens;
   picked.kv_tokens = facts->kv_tokens;
   picked.queue = latency::queue_seen(facts->load);
   picked.progress_s = static_cast<float>(facts->predicted.progress_s);
@@ -114,6 +121,12 @@ std::size_t Flights::draw_down(latency::Learner& learner, std::uint64_t now_ns) 
     ++drawn;
   }
   return drawn;
+}
+
+void Flights::publish(const latency::Coefficients& newest) {
+  auto made = std::make_unique<latency::Coefficients>(newest);
+  made->sound = latency::is_sound(newest);
+  coefficients_.publish(std::move(made));
 }
 
 std::size_t Flights::teach(latency::Learner& learner) {

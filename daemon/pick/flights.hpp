@@ -27,6 +27,9 @@ struct PickFacts : endpoints::FlightFacts {
   latency::Prediction predicted;
   float slowness = 1;
   std::uint16_t class_id = 0;
+  // Computed there, at least the last block: what was predicted from. The reservation's number may
+  // hold expected output too.
+  std::uint32_t uncached_tokens = 0;
   std::uint32_t kv_tokens = 0;
   float slo_itl_ms = 0;  // wanted; 0: nothing
   bool stream = false;
@@ -60,9 +63,8 @@ class Flights final : public endpoints::FlightObserver {
   std::size_t draw_down(latency::Learner& learner, std::uint64_t now_ns);
   // Hands all events so far to the learner; returns how many.
   std::size_t teach(latency::Learner& learner);
-  void publish(const latency::Coefficients& newest) {
-    coefficients_.publish(std::make_unique<const latency::Coefficients>(newest));
-  }
+  // Where one of the numbers cannot be, picks predict nothing until better ones are published.
+  void publish(const latency::Coefficients& newest);
   std::uint64_t events_dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "daemon/endpoints/endpoint_spec.hpp"
 #include "daemon/pick/column_loops.hpp"
+#include "daemon/pick/composite.hpp"
 #include "daemon/pick/gather.hpp"
 #include "daemon/pick/predictions.hpp"
 
@@ -91,9 +92,9 @@ const Schedule& PickCore::schedule_of(PickScratch& scratch) {
 }
 
 const latency::Coefficients* PickCore::coefficients_of(PickScratch& scratch) const {
-  if (parts_.flights != nullptr)
-    scratch.coefficients = &parts_.flights->coefficients(scratch.reader, scratch.coefficients);
-  return scratch.coefficients;
+  if (parts_.flights == nullptr) return nullptr;
+  scratch.coefficients = &parts_.flights->coefficients(scratch.reader, scratch.coefficients);
+  return scratch.coefficients->sound ? scratch.coefficients : nullptr;
 }
 
 // Blocks beyond the longest prefix that counts are nowhere: not in a match, not in what it is a
@@ -228,7 +229,11 @@ bool PickCore::rank(const Run& run, const Profile& profile, Stage stage, Ranking
     apply_filters(run, profile, early);
     if (candidates.count == 0) return false;
   }
-  fill(with_made_of(profile.columns() | kColumnsAlways) & ~early);
+  ColumnSet columns = profile.columns() | kColumnsAlways;
+  // A scorer of costs falls back to the composite score.
+  if (run.coefficients == nullptr && (columns & column_bit(Column::kCost)) != 0)
+    columns |= kCompositeColumns;
+  fill(with_made_of(columns) & ~early);
   sum_scores(run, profile);
   const auto wanted =
       std::clamp<std::uint32_t>(run.request.endpoints_max, 1, abi::kResultEndpointsMax);
@@ -365,6 +370,7 @@ void PickCore::pick_prefill(const Run& run, const Schedule& schedule, PickFacts*
     facts->predicted.ttft_s = first.predicted.ttft_s;
     facts->predicted.progress_s = first.predicted.progress_s;
     facts->load = first.load;
+    facts->uncached_tokens = first.uncached_tokens;
   }
   run.counters.add(abi::Counter::picks_split);
 }

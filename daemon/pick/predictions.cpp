@@ -97,6 +97,7 @@ PickFacts facts_of(const PredictionSources& sources, const PickRequest& request,
                        rates.request);
   facts.predicted = latency::predict(rates, endpoint, sources.coefficients.work_price, facts.load,
                                      uncached, request.prompt_tokens);
+  facts.uncached_tokens = static_cast<std::uint32_t>(uncached);
   facts.slowness = endpoint.slowness;
   facts.class_id = class_id;
   facts.kv_tokens = request.prompt_tokens + static_cast<std::uint32_t>(rates.output_tokens / 2);

@@ -60,6 +60,28 @@ TEST(Cost, TakesOneRequestWithoutAFirstTokenForALateReport) {
   EXPECT_NEAR(predict(rates(), {}, 0, load, 0, 1000).ttft_s, 0, 1e-6);
 }
 
+// Work there holds up nobody: its price is that of an endpoint where nobody waits.
+TEST(Cost, PutsNoPriceOnWorkForARequestWhoseFirstTokenIsOverdue) {
+  EndpointLoad load;
+  load.queued_requests = 1;
+  load.queued_tokens = load.head_tokens = 1000;
+  const auto price = [&load](float age_s) {
+    load.head_age_s = age_s;
+    return predict(rates(), {}, 1, load, 1000, 1000).cost_s -
+           predict(rates(), {}, 0, load, 1000, 1000).cost_s;
+  };
+  const auto followers = [&load](float age_s) {
+    load.head_age_s = age_s;
+    EndpointLoad nobody = load;
+    nobody.queued_requests = 0;
+    return predict(rates(), {}, 1, load, 1000, 1000).cost_s -
+           predict(rates(), {}, 1, nobody, 1000, 1000).cost_s;
+  };
+  EXPECT_GT(followers(.1F), .05);
+  EXPECT_NEAR(followers(.75F), 0, 1e-6) << "0.7 s: twice its work and half a second";
+  EXPECT_GT(price(.75F), .05) << "steady load keeps its price";
+}
+
 TEST(Cost, GrowsWithTheSlownessOfTheEndpoint) {
   EndpointCoefficients slow;
   slow.slowness = 2;

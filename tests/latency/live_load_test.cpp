@@ -111,6 +111,25 @@ TEST(LiveLoad, TakesARequestThatManyOvertookForOneWhoseReportIsLost) {
   EXPECT_FLOAT_EQ(live.load(1, 1, 6 * kSecondNs).kv_tokens, 11 * 100);
 }
 
+// One that overtakes is enough where the first token is due for long; those behind it go with it.
+TEST(LiveLoad, TakesOverdueRequestsThatOneOvertookForThoseWhoseReportsAreLost) {
+  LiveLoad live(2, 64);
+  const FlightSize due_soon{5000, 5000, 5000, 2 * kSecondNs};
+  live.begin(0, {{1, 1}}, due_soon, true, kSecondNs);
+  live.begin(1, {{1, 1}}, due_soon, true, kSecondNs);
+  live.begin(2, {{1, 1}}, {5000, 5000, 5000, 9 * kSecondNs}, true, kSecondNs);
+  const auto overtake = [&](std::uint32_t flight, std::uint64_t at_ns) {
+    live.begin(flight, {{1, 1}}, {100, 100, 100}, true, at_ns);
+    live.first_token(flight, at_ns);
+    return live.load(1, 1, at_ns).queued_tokens;
+  };
+  EXPECT_FLOAT_EQ(overtake(10, 2 * kSecondNs - 1), 15'000) << "not due yet";
+  EXPECT_FLOAT_EQ(overtake(11, 2 * kSecondNs), 5000) << "both that are due, and not the third";
+  EXPECT_FLOAT_EQ(live.load(1, 1, 2 * kSecondNs).queued_requests, 1);
+  live.first_token(0, 3 * kSecondNs);
+  EXPECT_FLOAT_EQ(live.load(1, 1, 3 * kSecondNs).queued_tokens, 5000);
+}
+
 TEST(LiveLoad, DrawsDownTheFlightItWasToldAndNoLaterOne) {
   LiveLoad live(2, 4);
   const std::uint64_t first = live.begin(1, {{1, 1}}, {100, 100, 100}, true, kSecondNs);

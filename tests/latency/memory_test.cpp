@@ -83,6 +83,45 @@ TEST(LearnerMemory, IsRefusedAsAWholeWhenOneNumberIsNotSound) {
   }
 }
 
+// Each number may be, and all together not: sums of no samples whatever, by which a fit runs away.
+TEST(LearnerMemory, BeginsAnewWhereWhatWasRestoredBreaksTheModel) {
+  Learner before(8, 8);
+  double now_s = 1;
+  teach(before, 1, 60, 1, &now_s);
+  ClassMemory damaged = before.memory(0);
+  for (double& sum : damaged.ttft.gram) sum = 0;
+  for (double& sum : damaged.ttft.moment) sum = 1e12;
+  Learner after(8, 8);
+  ASSERT_TRUE(after.restore(0, damaged));
+  EXPECT_TRUE(is_sound(after.coefficients(now_s)));
+  for (int at = 0; at < 100; ++at) {
+    teach(after, 1, 1, 1, &now_s);
+    EXPECT_TRUE(is_sound(after.coefficients(now_s))) << at;
+  }
+  EXPECT_EQ(after.counts().broken, 1U);
+  teach(after, 1, 200, 1, &now_s);
+  EXPECT_LT(after.accuracy(0).ttft.mape(), .1) << "it learns again";
+  EXPECT_EQ(after.counts().broken, 1U);
+}
+
+TEST(Coefficients, AreSoundOnlyIfEveryNumberCanBe) {
+  const auto with = [](auto change) {
+    Coefficients made = Learner(3, 3).coefficients(1);
+    change(made);
+    return is_sound(made);
+  };
+  const double nan = std::nan("");
+  EXPECT_TRUE(with([](Coefficients&) {}));
+  EXPECT_FALSE(with([nan](Coefficients& of) { of.classes[0].ttft[3] = nan; }));
+  EXPECT_FALSE(with([](Coefficients& of) { of.classes[0].ttft[0] = 1e300; }));
+  EXPECT_FALSE(with([](Coefficients& of) { of.classes[0].itl[2] = -1; }));
+  EXPECT_FALSE(with([nan](Coefficients& of) { of.classes[0].output_tokens = nan; }));
+  EXPECT_FALSE(with([](Coefficients& of) { of.endpoints[2].slowness = 0; }));
+  EXPECT_FALSE(with([](Coefficients& of) { of.endpoints[1].queued_share = 1.5F; }));
+  EXPECT_FALSE(with([nan](Coefficients& of) { of.work_price = nan; }));
+  EXPECT_FALSE(with([](Coefficients& of) { of.classes.clear(); }));
+}
+
 TEST(LearnerMemory, DoesNotOverrideAnEndpointThatWasSeen) {
   Learner learner(8, 8);
   double now_s = 1;
@@ -100,8 +139,10 @@ TEST(Learner, LeavesOutFewLateReportsAndBelievesMany) {
   const auto late = [&](int count) {
     for (int at = 0; at < count; ++at) teach(learner, 1, 1, 200, &now_s);
   };
+  const std::uint64_t itl_samples = learner.counts().itl_samples;
   late(3);
   EXPECT_EQ(learner.counts().late, 3U);
+  EXPECT_EQ(learner.counts().itl_samples, itl_samples) << "what ran since is not what ran then";
   EXPECT_EQ(learner.coefficients(now_s).classes[0].ttft, calm);
   late(60);
   EXPECT_LT(learner.counts().late, 30U) << "the engine is that slow";

@@ -123,6 +123,7 @@ std::string messages_stream(const std::string& start, const std::string& end) {
          event(R"({"type": "message_stop"})");
 }
 
+// Field case 98: the usage at the end told no prompt, and overwrote what came before.
 TEST(AnswerStream, OfMessagesPutsSplitUsageTogether) {
   const Answered read(
       PICKD_BODY_MESSAGES,

@@ -29,6 +29,7 @@ PickFacts streamed() {
   PickFacts facts;
   facts.stream = true;
   facts.kv_tokens = 1100;
+  facts.uncached_tokens = 600;
   return facts;
 }
 

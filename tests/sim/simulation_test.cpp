@@ -157,11 +157,54 @@ TEST(LeastPredictedCost, SendsLessToEnginesOfHalfTheSpeed) {
   EXPECT_GT(share, .1);
 }
 
+// Mean TTFT of three seeds: one alone moves by more than the reports move it.
 TEST(LeastPredictedCost, StandsLostAndLateReports) {
-  const Workload chat = workload("chat", 300);
-  const Figures calm = figures(chat, {});
-  const Figures lossy = figures(chat, {.reports_lost_share = .01, .reports_late_share = .05});
-  EXPECT_LT(lossy.ttft_mean_s, 1.12 * calm.ttft_mean_s);
+  for (const char* name : {"chat", "unrelated"}) {
+    double calm_s = 0;
+    double lossy_s = 0;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const Workload of = workload(name, 300, seed);
+      SimOptions options{.step_noise = .1, .report_noise = .1, .seed = seed};
+      calm_s += figures(of, options).ttft_mean_s;
+      options.reports_lost_share = .01;
+      options.reports_late_share = .05;
+      lossy_s += figures(of, options).ttft_mean_s;
+    }
+    EXPECT_LT(lossy_s, 1.05 * calm_s) << name;
+  }
+}
+
+// Sixteen answers to each prompt at once: all but the first are the last block of a prompt that is
+// cached whole, and those make the queue.
+TEST(LeastPredictedCost, PredictsTtftInBatchesOfEqualPrompts) {
+  EXPECT_LT(figures(workload("rl", 300), {.step_noise = .1, .report_noise = .1}).ttft_mape, .15);
+}
+
+TEST(Bounds, OfTtftIsThatOfAnIdleEngineThatForgetsNothing) {
+  const enginesim::StepRates rates{.step_s = .01, .prefill_s = 1e-4, .attention_s = 0};
+  SimRequest first{.prompt_tokens = 1200, .output_tokens = 1, .blocks = {1, 2, 3}};
+  SimRequest second = first;
+  // The whole prompt, then what is beyond two whole blocks.
+  EXPECT_NEAR(bound_ttft_mean_s({first, second}, rates, 2048), ((.01 + .12) + (.01 + .0176)) / 2,
+              1e-9);
+  second.prompt_tokens = 1024;  // whole blocks: the last one is computed for its last token
+  EXPECT_NEAR(bound_ttft_mean_s({first, second}, rates, 2048), ((.01 + .12) + (.01 + .0512)) / 2,
+              1e-9);
+  EXPECT_NEAR(bound_ttft_mean_s({first}, rates, 500), .03 + .12, 1e-9) << "three steps";
+  const Workload chat = workload("chat", 120);
+  const SimOptions options;
+  EXPECT_GT(figures(chat, options).ttft_mean_s,
+            bound_ttft_mean_s(chat.requests, options.rates, 2048));
+}
+
+// No step, no first token: somebody waits as long as requests are computed one after another.
+TEST(Simulation, TellsForWhichShareOfTheTimeSomebodyWaits) {
+  Workload of;
+  for (int at = 0; at < 10; ++at)
+    of.requests.push_back({.arrival_s = 10.0 * at, .prompt_tokens = 1000, .output_tokens = 1});
+  const SimOptions options{.endpoints = 1,
+                           .rates = {.step_s = 0, .prefill_s = 1e-3, .attention_s = 0}};
+  EXPECT_NEAR(simulate(of, options).queued_share, 10.0 / 91, 1e-3);
 }
 
 std::string trace_path(const char* name) {

@@ -69,7 +69,8 @@ void print_json(const std::vector<ProfileFigures>& all, double line_read_ns, dou
       out["endpoints"][std::to_string(options.endpoints[at])] = {
           {"pick_p50_ns", figures.pick_p50_ns},
           {"pick_p99_ns", figures.pick_p99_ns},
-          {"remember_p50_ns", figures.remember_p50_ns}};
+          {"remember_p50_ns", figures.remember_p50_ns},
+          {"predictions_p50_ns", figures.predictions_p50_ns}};
     }
     out["ns_per_endpoint"] = profile.ns_per_endpoint;
     for (const PluginCost& plugin : profile.plugins) out["plugins"][plugin.type] = plugin.p50_ns;
@@ -83,14 +84,14 @@ void print_table(const std::vector<ProfileFigures>& all, double line_read_ns, do
       "one thread, prompts of %u tokens; random line read %.0f ns, reading the clock %.0f ns "
       "(taken off)\n\n",
       options.prompt_tokens, line_read_ns, clock_ns);
-  std::printf("%-18s %10s %12s %12s %14s\n", "profile", "endpoints", "pick p50 us", "pick p99 us",
-              "remember p50 us");
+  std::printf("%-20s %10s %12s %12s %16s %20s\n", "profile", "endpoints", "pick p50 us",
+              "pick p99 us", "remember p50 us", "predictions p50 us");
   for (const ProfileFigures& profile : all) {
     for (std::size_t at = 0; at < options.endpoints.size(); ++at) {
       const ScheduleFigures& figures = profile.by_endpoints[at];
-      std::printf("%-18s %10u %12.2f %12.2f %14.2f\n", at == 0 ? profile.name.c_str() : "",
+      std::printf("%-20s %10u %12.2f %12.2f %16.2f %20.2f\n", at == 0 ? profile.name.c_str() : "",
                   options.endpoints[at], figures.pick_p50_ns / 1e3, figures.pick_p99_ns / 1e3,
-                  figures.remember_p50_ns / 1e3);
+                  figures.remember_p50_ns / 1e3, figures.predictions_p50_ns / 1e3);
     }
     std::printf("%-18s %.1f ns an endpoint\n", "", profile.ns_per_endpoint);
     for (const PluginCost& plugin : profile.plugins)

@@ -1,6 +1,7 @@
 #include "tools/bench/schedule_rig.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -11,7 +12,9 @@
 #include "daemon/latency/learner.hpp"
 #include "daemon/pick/builtin_profiles.hpp"
 #include "daemon/pick/flights.hpp"
+#include "daemon/pick/gather.hpp"
 #include "daemon/pick/pick_core.hpp"
+#include "daemon/pick/predictions.hpp"
 
 namespace pickd::bench {
 
@@ -115,6 +118,30 @@ ScheduleRig::ScheduleRig(std::uint32_t endpoints, std::uint32_t prompt_tokens)
   }
 }
 
+// With the load that is in flight now.
+double ScheduleRig::measure_predictions_ns(const pick::PickRequest& request, std::uint32_t turns) {
+  Parts& parts = *parts_;
+  pick::Candidates candidates;
+  auto subset = std::make_unique<std::bitset<abi::kEndpointIdsMax>>();
+  pick::gather_candidates(request, parts.topologies.current(), parts.records.get(), *subset,
+                          candidates);
+  const auto uncached = candidates.column(pick::Column::kUncachedTokens);
+  std::fill(uncached.begin(), uncached.end(), static_cast<float>(parts.prompt_tokens));
+  const latency::Coefficients known =
+      parts.learner.coefficients(static_cast<double>(request.now_ns) * 1e-9);
+  const auto clock_ns = static_cast<std::uint64_t>(measure_clock_ns());
+  std::vector<std::uint64_t> taken_ns;
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    const std::uint64_t start_ns = base::monotonic_ns();
+    pick::produce_predictions({parts.flights, known, parts.records.get(), kBlockTokens, parts.tick},
+                              request, candidates);
+    const std::uint64_t ns = base::monotonic_ns() - start_ns;
+    taken_ns.push_back(ns - std::min(clock_ns, ns));
+  }
+  std::sort(taken_ns.begin(), taken_ns.end());
+  return quantile(taken_ns, 0.5);
+}
+
 ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
                                      std::uint32_t picks) {
   Parts& parts = *parts_;
@@ -169,10 +196,15 @@ ScheduleFigures ScheduleRig::measure(const config::SchedulingConfig& scheduling,
     parts.reservations.end(running.front(), kUid);
     running.erase(running.begin());
   }
+  pick::PickRequest request;
+  request.prompt_tokens = parts.prompt_tokens;
+  request.now_ns = parts.tick * abi::kTickNs + parts.sequence;
+  const double predictions_p50_ns = measure_predictions_ns(request, picks);
   for (const endpoints::Ticket& ticket : running) parts.reservations.end(ticket, kUid);
   std::sort(pick_ns.begin(), pick_ns.end());
   std::sort(remember_ns.begin(), remember_ns.end());
-  return {quantile(pick_ns, 0.5), quantile(pick_ns, 0.99), quantile(remember_ns, 0.5)};
+  return {quantile(pick_ns, 0.5), quantile(pick_ns, 0.99), quantile(remember_ns, 0.5),
+          predictions_p50_ns};
 }
 
 config::SchedulingConfig named_profile(const std::string& name) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/config/config.hpp"
+#include "daemon/pick/request.hpp"
 
 namespace pickd::bench {
 
@@ -16,6 +17,8 @@ struct ScheduleFigures {
   double pick_p50_ns = 0;
   double pick_p99_ns = 0;
   double remember_p50_ns = 0;
+  // TTFT, ITL and cost of all endpoints for one request: a part of a pick that asks for them.
+  double predictions_p50_ns = 0;
 };
 
 class ScheduleRig {
@@ -27,6 +30,8 @@ class ScheduleRig {
   ScheduleFigures measure(const config::SchedulingConfig& scheduling, std::uint32_t picks);
 
  private:
+  double measure_predictions_ns(const pick::PickRequest& request, std::uint32_t turns);
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

@@ -8,10 +8,10 @@ namespace pickd::sim {
 
 namespace {
 
-constexpr double kWidth = 860;
+constexpr double kWidth = 960;
 constexpr double kHeight = 480;
 constexpr double kLeft = 80;
-constexpr double kRight = 220;
+constexpr double kRight = 320;
 constexpr double kTop = 50;
 constexpr double kBottom = 60;
 // Told apart by those who do not tell red from green.

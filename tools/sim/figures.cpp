@@ -71,6 +71,8 @@ Figures figures_of(const SimOutcome& outcome) {
   figures.goodput = all == 0 ? 0 : static_cast<double>(good) / all;
   figures.attainment = attainment_of(outcome);
   figures.busiest_share = outcome.busiest_share;
+  figures.queued_share = outcome.queued_share;
+  figures.bound_ttft_mean_s = outcome.bound_ttft_mean_s;
   figures.ttft_mape = outcome.ttft_mape;
   figures.itl_given_mape = outcome.itl_given_mape;
   figures.failed = static_cast<double>(outcome.failed);
@@ -90,8 +92,9 @@ Summary summarise(const std::vector<Figures>& seeds) {
   for (double Figures::*field :
        {&Figures::hit_rate, &Figures::ttft_mean_s, &Figures::ttft_p50_s, &Figures::ttft_p90_s,
         &Figures::ttft_p99_s, &Figures::itl_p50_s, &Figures::itl_p90_s, &Figures::itl_p99_s,
-        &Figures::goodput, &Figures::attainment, &Figures::busiest_share, &Figures::ttft_mape,
-        &Figures::itl_given_mape, &Figures::failed, &Figures::wall_s}) {
+        &Figures::goodput, &Figures::attainment, &Figures::busiest_share, &Figures::queued_share,
+        &Figures::bound_ttft_mean_s, &Figures::ttft_mape, &Figures::itl_given_mape,
+        &Figures::failed, &Figures::wall_s}) {
     mean_of(field);
   }
   if (seeds.size() > 1) {

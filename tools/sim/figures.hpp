@@ -25,6 +25,8 @@ struct Figures {
   double attainment =
       0;  // share, of requests that want a latency, that got what they want; NaN: none
   double busiest_share = 0;
+  double queued_share = 0;
+  double bound_ttft_mean_s = 0;
   double ttft_mape = 0;
   double itl_given_mape = 0;
   double failed = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <new>
 #include <numbers>
+#include <span>
 #include <stdexcept>
 
 #include "daemon/config/load.hpp"
@@ -99,7 +100,10 @@ Gateway::Gateway(const GatewayOptions& options)
 
 Chosen Gateway::pick(const SimRequest& request, double now_s) {
   keys_.clear();
-  for (const std::uint64_t block : request.blocks) {
+  // Only whole blocks have a key, at clients as in engines.
+  const std::size_t whole = request.prompt_tokens / kBlockTokens;
+  for (const std::uint64_t block :
+       std::span(request.blocks).first(std::min(whole, request.blocks.size()))) {
     const std::uint64_t mixed = (block ^ (block >> 31)) * 0xD6E8FEB86659FD93ULL;
     keys_.push_back((mixed ^ (mixed >> 32)) | 1);
     if (keys_.size() == abi::kKeysMax) break;

@@ -37,6 +37,12 @@ class Blocks {
     extend(blocks, tokens);
     return blocks;
   }
+  // Beginnings that conversations and the like share.
+  std::vector<std::vector<std::uint64_t>> chains(std::size_t count, std::uint32_t tokens) {
+    std::vector<std::vector<std::uint64_t>> made(count);
+    for (std::vector<std::uint64_t>& each : made) each = chain(tokens);
+    return made;
+  }
   // Until the chain covers `tokens`.
   void extend(std::vector<std::uint64_t>& blocks, std::uint32_t tokens) {
     while (blocks.size() * kBlockTokens < tokens) blocks.push_back(fresh());
@@ -68,9 +74,7 @@ Workload make_chat(std::uint64_t seed, double seconds, double rate) {
   Draw draw(seed);
   Blocks made;
   Workload workload;
-  std::vector<std::vector<std::uint64_t>> systems;
-  systems.reserve(20);
-  for (int i = 0; i < 20; ++i) systems.push_back(made.chain(2048));
+  const auto systems = made.chains(20, 2048);
   constexpr double kTurnsMean = 4;
   for (double start = 0; start < seconds; start += draw.gap(rate / kTurnsMean)) {
     std::uint32_t prompt = 2048;
@@ -91,9 +95,7 @@ Workload make_agents(std::uint64_t seed, double seconds, double rate) {
   Draw draw(seed);
   Blocks made;
   Workload workload;
-  std::vector<std::vector<std::uint64_t>> tools;
-  tools.reserve(5);
-  for (int i = 0; i < 5; ++i) tools.push_back(made.chain(8192));
+  const auto tools = made.chains(5, 8192);
   constexpr double kStepsMean = 12;
   for (double start = 0; start < seconds; start += draw.gap(rate / kStepsMean)) {
     std::uint32_t prompt = 8192;
@@ -209,9 +211,7 @@ Workload make_mixed_slo(std::uint64_t seed, double seconds, double rate) {
   Draw draw(seed);
   Blocks made;
   Workload workload;
-  std::vector<std::vector<std::uint64_t>> systems;
-  systems.reserve(20);
-  for (int i = 0; i < 20; ++i) systems.push_back(made.chain(2048));
+  const auto systems = made.chains(20, 2048);
   for (double at = 0; at < seconds; at += draw.gap(rate)) {
     const double kind = draw.uniform();
     if (kind < .5) {

@@ -1,7 +1,9 @@
 // pickd-sim: arguments in, a table, JSON or a chart out. See simulation.hpp for what is simulated.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -172,6 +174,44 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
+bool is_better(const Row& row, const Row& than) {
+  constexpr double kGoodputWanted = .95;
+  const Figures own = summarise(row.seeds).mean;
+  const Figures other = summarise(than.seeds).mean;
+  const bool enough = own.goodput >= kGoodputWanted;
+  if (enough != (other.goodput >= kGoodputWanted)) return enough;
+  if (!enough) return own.goodput > other.goodput;
+  if (row.endpoints != than.endpoints) return row.endpoints < than.endpoints;
+  return own.ttft_mean_s < other.ttft_mean_s;
+}
+
+// Which policy and how many engines, for each trace and speed that was asked for.
+void print_answers(const std::vector<Row>& rows) {
+  std::vector<const Row*> best;
+  for (const Row& row : rows) {
+    const auto at = std::find_if(best.begin(), best.end(), [&row](const Row* each) {
+      return each->trace == row.trace && each->speed == row.speed &&
+             each->capacity_blocks == row.capacity_blocks;
+    });
+    if (at == best.end()) {
+      best.push_back(&row);
+    } else if (is_better(row, **at)) {
+      *at = &row;
+    }
+  }
+  std::printf(
+      "\nFewest engines that serve 95 %% of the requests well (TTFT %g s, ITL %g ms), or as "
+      "many as there is:\n",
+      kSloTtftS, 1e3 * kSloItlS);
+  for (const Row* row : best) {
+    const Figures mean = summarise(row->seeds).mean;
+    std::printf("  %s, %g x speed, %llu blocks: %u with %s (%.1f %%, mean TTFT %.3f s)\n",
+                row->trace.c_str(), row->speed,
+                static_cast<unsigned long long>(row->capacity_blocks), row->endpoints,
+                row->policy.c_str(), 100 * mean.goodput, mean.ttft_mean_s);
+  }
+}
+
 nlohmann::json json_of(const Row& row, std::uint64_t seed, const Figures& figures) {
   return {{"policy", row.policy},
           {"trace", row.trace},
@@ -191,6 +231,8 @@ nlohmann::json json_of(const Row& row, std::uint64_t seed, const Figures& figure
           {"goodput", figures.goodput},
           {"attainment", figures.attainment},
           {"busiest_share", figures.busiest_share},
+          {"queued_share", figures.queued_share},
+          {"bound_ttft_mean_s", figures.bound_ttft_mean_s},
           {"ttft_mape", figures.ttft_mape},
           {"itl_given_mape", figures.itl_given_mape},
           {"failed", figures.failed},
@@ -206,25 +248,27 @@ void print_json(const Arguments& arguments, const std::vector<Row>& rows) {
   std::printf("%s\n", list.dump(1).c_str());
 }
 
-void write_plot(const std::string& path, const std::vector<Row>& rows) {
+// One line for each policy, trace, number of engines and cache size; said as far as they differ.
+void write_plot(const Arguments& arguments, const std::vector<Row>& rows) {
   Chart chart;
   chart.title = "Mean TTFT against load";
   chart.x_label = "speed of the trace";
   chart.y_label = "mean TTFT, s";
   for (const Row& row : rows) {
-    Series* series = nullptr;
-    for (Series& each : chart.series) {
-      if (each.name == row.policy) series = &each;
-    }
-    if (series == nullptr) {
-      chart.series.push_back({row.policy, {}});
-      series = &chart.series.back();
-    }
+    std::string name = row.policy;
+    if (arguments.traces.size() > 1)
+      name += ", " + std::filesystem::path(row.trace).stem().string();
+    if (arguments.endpoints.size() > 1) name += ", " + std::to_string(row.endpoints);
+    if (arguments.capacity_blocks.size() > 1)
+      name += ", " + std::to_string(row.capacity_blocks) + " blocks";
+    const auto same = [&name](const Series& each) { return each.name == name; };
+    auto series = std::find_if(chart.series.begin(), chart.series.end(), same);
+    if (series == chart.series.end()) series = chart.series.insert(chart.series.end(), {name, {}});
     series->points.push_back({row.speed, summarise(row.seeds).mean.ttft_mean_s});
   }
-  std::ofstream file(path);
+  std::ofstream file(arguments.plot);
   file << draw_svg(chart);
-  if (!file) throw std::runtime_error(path + ": cannot be written");
+  if (!file) throw std::runtime_error(arguments.plot + ": cannot be written");
 }
 
 void add_options(CLI::App& app, Arguments& arguments) {
@@ -285,11 +329,12 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--reports-late", arguments.sim.reports_late_share,
                  "Share of requests whose reports come 10 s late")
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--threads", arguments.threads, "Simulations at a time")
+  app.add_option("--jobs,--threads", arguments.threads, "Simulations at a time")
       ->check(CLI::Range(1, 256));
   app.add_flag("--json", arguments.json, "Print a list of one object a policy, cell and seed");
   app.add_flag("--standard", arguments.standard,
-               "Compare --policy on the standard cells instead, three seeds each");
+               "Compare policies on the standard cells instead: the tables of docs/policies.md; "
+               "without --policy those that it compares, without --seeds three seeds");
   app.add_option("--trace-folder", arguments.trace_folder,
                  "Where --standard finds conversation_trace.jsonl and synthetic_trace.jsonl")
       ->envname("PICKD_TRACES")
@@ -317,8 +362,10 @@ int main(int argc, char** argv) {
   }
   try {
     if (arguments.standard) {
-      print_standard({arguments.trace_folder, arguments.policies,
-                      arguments.seeds > 1 ? arguments.seeds : 3, arguments.threads});
+      print_standard({arguments.trace_folder,
+                      app.count("--policy") != 0 ? arguments.policies : standard_policies(),
+                      app.count("--seeds") != 0 ? arguments.seeds : 3, arguments.sim.seed,
+                      arguments.threads});
       return 0;
     }
     std::vector<Row> rows = make_rows(arguments);
@@ -327,8 +374,9 @@ int main(int argc, char** argv) {
       print_json(arguments, rows);
     } else {
       print_table(rows);
+      print_answers(rows);
     }
-    if (!arguments.plot.empty()) write_plot(arguments.plot, rows);
+    if (!arguments.plot.empty()) write_plot(arguments, rows);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "pickd-sim: %s\n", error.what());
     return 1;

@@ -36,7 +36,22 @@ struct Flight {
   double predicted_itl_s = 0;
   std::uint32_t cached_tokens = 0;
   bool reports = true;
+  bool waits = true;  // for its first token
   double late_s = 0;
+};
+
+// How many wait for a first token at an engine, and for how much of the time anybody did.
+struct Queue {
+  std::uint32_t waiting = 0;
+  double since_s = 0;
+  double sum_s = 0;
+
+  void join(double now_s) {
+    if (waiting++ == 0) since_s = now_s;
+  }
+  void leave(double now_s) {
+    if (--waiting == 0) sum_s += now_s - since_s;
+  }
 };
 
 struct Report {
@@ -62,6 +77,7 @@ class Simulation {
     }
     flights_.resize(workload.requests.size());
     picked_.resize(options.endpoints);
+    queues_.resize(options.endpoints);
   }
 
   SimOutcome run() {
@@ -134,6 +150,7 @@ class Simulation {
                         ? options_.reports_late_s
                         : 0;
     ++picked_[chosen.endpoint];
+    queues_[chosen.endpoint].join(now_s_);
     enginesim::Request request;
     request.id = index + 1;
     request.prompt_tokens = asked.prompt_tokens;
@@ -166,6 +183,8 @@ class Simulation {
     Flight& flight = flights_[index];
     if (token.output_tokens == 1) {
       flight.first_token_s = now_s_;
+      flight.waits = false;
+      queues_[flight.endpoint].leave(now_s_);
       flight.cached_tokens = token.cached_tokens;
       report(index, {false, index, 1});
     }
@@ -208,6 +227,8 @@ class Simulation {
   }
 
   void fail(std::uint32_t index) {
+    if (flights_[index].waits) queues_[flights_[index].endpoint].leave(now_s_);
+    flights_[index].waits = false;
     gateways_[flights_[index].gateway]->failed(flights_[index].ticket, now_s_);
     ++outcome_.failed;
     const SimRequest& asked = workload_.requests[index];
@@ -264,6 +285,11 @@ class Simulation {
     outcome_.itl_given_mape = gateways_[0]->learner().accuracy(0).itl_given.mape();
     outcome_.learned = gateways_[0]->coefficients();
     outcome_.virtual_s = now_s_;
+    double queued_s = 0;
+    for (const Queue& queue : queues_) queued_s += queue.sum_s;
+    outcome_.queued_share = now_s_ > 0 ? queued_s / (now_s_ * options_.endpoints) : 0;
+    outcome_.bound_ttft_mean_s = bound_ttft_mean_s(workload_.requests, options_.rates,
+                                                   enginesim::EngineOptions{}.batched_tokens_max);
   }
 
   const Workload& workload_;
@@ -279,6 +305,7 @@ class Simulation {
   std::vector<Flight> flights_;
   std::vector<Report> reports_;
   std::vector<std::uint64_t> picked_;
+  std::vector<Queue> queues_;
   std::vector<enginesim::TokenEvent> tokens_;
   SimOutcome outcome_;
 };

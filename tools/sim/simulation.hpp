@@ -58,10 +58,12 @@ struct SimOutcome {
   std::uint64_t cached_tokens = 0;
   double hit_rate = 0;
   double busiest_share = 0;   // of requests
+  double queued_share = 0;    // of the engines' time, with somebody there without a first token
   double ttft_mape = 0;       // of all predictions
   double itl_given_mape = 0;  // of ITL given what ran
   std::uint64_t preemptions = 0;
   latency::Coefficients learned;  // of the first gateway, at the end
+  double bound_ttft_mean_s = 0;   // see workload.hpp
   double virtual_s = 0;
   double wall_s = 0;
 };

@@ -18,16 +18,18 @@ struct Cell {
   double slow_share = 0;
 };
 const std::vector<Cell>& standard_cells();
+std::vector<std::string> standard_policies();
 
 struct StandardOptions {
   std::string trace_folder;  // of the Mooncake traces; their cells are left out where it has none
   std::vector<std::string> policies;
   std::uint32_t seeds = 3;
+  std::uint64_t first_seed = 1;
   unsigned threads = 2;
 };
 
-// Prints one table a cell, and how the first policy stands against the others. Throws
-// std::runtime_error for a policy that is not there.
+// Prints the tables of docs/policies.md (Markdown), the first policy against the others, and the
+// progress on stderr. Throws std::runtime_error for a policy that is not there.
 void print_standard(const StandardOptions& options);
 
 }  // namespace pickd::sim

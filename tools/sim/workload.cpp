@@ -7,6 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tools/bench/trace.hpp"
 
@@ -123,6 +124,25 @@ double bound_hit_rate(const std::vector<SimRequest>& requests, std::uint64_t cap
     }
   }
   return tokens == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(tokens);
+}
+
+double bound_ttft_mean_s(const std::vector<SimRequest>& requests, const enginesim::StepRates& rates,
+                         std::uint32_t batched_tokens_max) {
+  std::unordered_set<std::uint64_t> cached;
+  double sum_s = 0;
+  for (const SimRequest& request : requests) {
+    // Only whole blocks are shared, and the last token is always computed.
+    const std::size_t sharable =
+        std::min<std::size_t>(request.blocks.size(), (request.prompt_tokens - 1) / kBlockTokens);
+    std::size_t matched = 0;
+    while (matched < sharable && cached.contains(request.blocks[matched])) ++matched;
+    cached.insert(request.blocks.begin(), request.blocks.end());
+    const double prompt = request.prompt_tokens;
+    const double computed = prompt - static_cast<double>(matched * kBlockTokens);
+    sum_s += rates.step_s * std::ceil(computed / batched_tokens_max) + rates.prefill_s * computed +
+             rates.attention_s * computed * (prompt - computed / 2);
+  }
+  return requests.empty() ? 0 : sum_s / static_cast<double>(requests.size());
 }
 
 Workload make_workload(const WorkloadOptions& options) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/enginesim/engine.hpp"
+
 namespace pickd::sim {
 
 inline constexpr std::uint32_t kBlockTokens = 512;
@@ -53,5 +55,10 @@ Workload make_workload(const WorkloadOptions& options);
 // Token hits of one shared cache of `capacity_blocks` (0: infinite) with least-recently-used
 // eviction: no fleet of engines can do better.
 double bound_hit_rate(const std::vector<SimRequest>& requests, std::uint64_t capacity_blocks);
+
+// Mean TTFT if every request were alone on an engine whose cache holds all that was asked before:
+// no policy can do better.
+double bound_ttft_mean_s(const std::vector<SimRequest>& requests, const enginesim::StepRates& rates,
+                         std::uint32_t batched_tokens_max);
 
 }  // namespace pickd::sim

@@ -35,7 +35,7 @@ class DynamoCostScorer final : public Scorer {
       scores[at] = 1.0F + prefill_scale_ * to_prefill / block_tokens_ + decode[at] / block_tokens_ +
                    request_weight_ * requests[at];
     }
-    score_by_cost(scores);
+    score_by_cost(scores, scores);
     return true;
   }
 

@@ -22,7 +22,7 @@ class LmetricScorer final : public Scorer {
       // times any load would be the best place however busy.
       scores[at] = std::max(1.0F, uncached[at]) * (requests[at] + 1.0F);
     }
-    score_by_cost(scores);
+    score_by_cost(scores, scores);
     return true;
   }
 };

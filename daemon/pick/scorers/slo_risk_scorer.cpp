@@ -40,7 +40,7 @@ class SloRiskScorer final : public Scorer {
       constexpr float kRiskMin = 1e-6F;
       scores[at] = std::max(own + others[at] + cost_weight_ * cost[at], kRiskMin);
     }
-    score_by_cost(scores);
+    score_by_cost(scores, scores);
     return true;
   }
 
