@@ -50,9 +50,6 @@ base::Fd open_for_reuse(const std::string& path, std::uint64_t bytes, std::strin
     *why = "what is there is no regular file";
   } else if (file.st_uid != ::geteuid()) {
     *why = "the file belongs to uid " + std::to_string(file.st_uid);
-  } else if (file.st_nlink > 1) {
-    // Another daemon may hold it by that name, with a lock of that name.
-    *why = "the file has another name too";
   } else if ((file.st_mode & 0777) != 0600) {
     *why = "others may use the file: its mode is not 0600";
   } else if (static_cast<std::uint64_t>(file.st_size) != bytes) {

@@ -186,13 +186,6 @@ TEST_F(Reuse, RefusesAFileOfAnotherOwner) {
   EXPECT_EQ(file.st_uid, ::geteuid());
 }
 
-TEST_F(Reuse, RefusesAFileWithAnotherName) {
-  make();
-  ASSERT_EQ(::link(path().c_str(), (path() + ".other").c_str()), 0);
-  EXPECT_EQ(origin(), "empty: the file has another name too");
-  EXPECT_EQ(::unlink((path() + ".other").c_str()), 0);
-}
-
 TEST_F(Reuse, RefusesAFileThatOthersMayUse) {
   for (const mode_t mode : {0640, 0604, 0666, 0400, 0700}) {
     make();
