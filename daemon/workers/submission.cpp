@@ -83,6 +83,13 @@ bool take_fields(std::span<const std::byte> fields, DecodeScratch& scratch,
   return true;
 }
 
+// Of a request whose images are a part of its text, so that it has no extras: its gateway says how
+// many there are.
+bool says_media(const pick::PickRequest& request) {
+  const std::string_view* count = request.attribute("x-pickd-media");
+  return count != nullptr && !count->empty() && *count != "0";
+}
+
 bool known_algorithm(std::uint8_t id, const PickLimits& limits) {
   return id != 0 && std::find(std::begin(limits.key_algorithms), std::end(limits.key_algorithms),
                               id) != std::end(limits.key_algorithms);
@@ -131,6 +138,7 @@ bool decode_pick(std::span<const std::byte> record, const PickLimits& limits,
   decoded.answer_bytes_max = head.answer_bytes_max;
   if (!take_fields(record.subspan(sizeof head + key_bytes, *field_bytes), scratch, request))
     return false;
+  request.multimodal |= says_media(request);
   read_slos(request, &decoded.slo_ignored);
   read_affinity_ttl(request, &decoded.ttl_ignored);
   return true;

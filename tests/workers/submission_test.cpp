@@ -269,6 +269,21 @@ TEST_F(DecodePick, RefusesAWishForNoOrTooManyEndpoints) {
   }
 }
 
+TEST_F(DecodePick, TakesARequestForMultimodalThatSaysSoWithoutExtras) {
+  const auto multimodal = [this](const std::string& value) {
+    pick_.fields.clear();
+    pick_.field(abi::FieldKind::kAttribute, std::string("X-Pickd-Media\0", 14) + value);
+    EXPECT_TRUE(decode(pick_.build()));
+    return decoded_.request.multimodal;
+  };
+  EXPECT_TRUE(multimodal("2"));
+  EXPECT_FALSE(multimodal("0"));
+  EXPECT_FALSE(multimodal(""));
+  pick_.fields.clear();
+  EXPECT_TRUE(decode(pick_.build()));
+  EXPECT_FALSE(decoded_.request.multimodal);
+}
+
 // Field case 46: a TTL of the request, and none where it is no time.
 TEST_F(DecodePick, ReadsHowLongTheRequestsAffinityLasts) {
   const auto ttl_of = [this](const std::string& value) {

@@ -68,7 +68,9 @@ int bodygo_end(bodygo_reader* reader) { return pickd_body_end(reader->body); }
 
 int bodygo_request(bodygo_reader* reader) {
   const pickd_request empty = PICKD_REQUEST_INIT;
+  pickd_body_info info = PICKD_BODY_INFO_INIT;
   reader->request = empty;
+  reader->media_count = pickd_body_read_info(reader->body, &info) == 0 ? info.media_count : 0;
   return pickd_body_request(reader->body, PICKD_BODY_LONGEST, &reader->request);
 }
 

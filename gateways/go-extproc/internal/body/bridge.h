@@ -12,6 +12,7 @@ typedef struct bodygo_reader {
   pickd_answer* answer;
   pickd_report_info report; /* filled by bodygo_report() */
   pickd_request request;    /* filled by bodygo_request() */
+  uint32_t media_count;     /* the same: images, sounds, videos and files of the prompt */
 } bodygo_reader;
 
 /* body_bytes_max as in pickd_body_options. */

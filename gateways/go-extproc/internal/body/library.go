@@ -21,6 +21,7 @@ import "C"
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -114,6 +115,9 @@ func (r *reader) Add(piece []byte) error {
 
 func (r *reader) End() error { return failure(C.bodygo_end(r.raw)) }
 
+// Of a pick.
+const attributesMax = 32
+
 func (r *reader) Request(to *pickd.Request) error {
 	if code := C.bodygo_request(r.raw); code != 0 {
 		return failure(code)
@@ -137,6 +141,11 @@ func (r *reader) Request(to *pickd.Request) error {
 		extra := (*C.pickd_extra)(unsafe.Add(unsafe.Pointer(from.extras), at*stride))
 		digest := unsafe.Slice((*byte)(extra.digest.data), int(extra.digest.size))
 		to.Extras[at] = pickd.Extra{Offset: int(extra.offset), Digest: digest}
+	}
+	// Most bodies have their images as a part of the text.
+	if r.raw.media_count != 0 && len(to.Attributes) < attributesMax {
+		to.Attributes = append(to.Attributes,
+			pickd.Attribute{Key: "x-pickd-media", Value: strconv.Itoa(int(r.raw.media_count))})
 	}
 	return nil
 }

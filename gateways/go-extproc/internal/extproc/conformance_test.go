@@ -294,7 +294,8 @@ scheduling:
 	text := `{"model":"m","messages":[{"role":"user","content":"what is this?"}]}`
 	for body, want := range map[string]string{image: "127.0.0.1:9300", text: ""} {
 		e := g.exchange(t)
-		e.requestHeaders(false)
+		e.send(&extprocv3.ProcessingRequest{Request: &extprocv3.ProcessingRequest_RequestHeaders{
+			RequestHeaders: httpHeaders([]string{":method", "POST", ":path", "/v1/chat/completions"}, false)}})
 		e.requestBody(body, true)
 		answer := e.receive()
 		if to := e.destination(answer); to != "127.0.0.1:9200" {

@@ -31,4 +31,4 @@ var (
 )
 
 // What plugins of EPP configurations look for, by the name they ask for.
-var attributeHeaders = []string{"EPP-Profile", "x-session-token"}
+var attributeHeaders = []string{"EPP-Profile", "x-session-token", "x-pickd-affinity-ttl"}
