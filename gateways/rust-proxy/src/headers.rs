@@ -4,6 +4,8 @@ use hyper::header::{HeaderMap, HeaderName, CONNECTION, HOST};
 
 /// Of a request that is split: who computes the prompt.
 pub const PREFILL: &str = "x-prefiller-host-port";
+/// Of such a request: who turns images and the like into embeddings. A list, of one here.
+pub const ENCODE: &str = "x-encoder-hosts-ports";
 /// Why a request was refused, for machines.
 pub const DROPPED_REASON: &str = "x-llm-d-request-dropped-reason";
 /// Which endpoint served, for whoever looks into a case.
@@ -11,7 +13,7 @@ pub const SERVED_BY: &str = "x-pickd-endpoint";
 /// Names the objective whose priority the request has.
 pub const OBJECTIVES: [&str; 2] = ["x-llm-d-inference-objective", "x-gateway-inference-objective"];
 /// What pickd itself reads as attributes.
-pub const ATTRIBUTES: [&str; 8] = [
+pub const ATTRIBUTES: [&str; 9] = [
     "x-llm-d-slo-ttft-ms",
     "x-llm-d-slo-itl-ms",
     "x-llm-d-slo-tpot-ms",
@@ -20,6 +22,7 @@ pub const ATTRIBUTES: [&str; 8] = [
     "x-slo-tpot-ms",
     "epp-profile",
     "x-session-token",
+    "x-pickd-affinity-ttl",
 ];
 /// Attributes that a pick takes, and the bytes of the value of one.
 pub const ATTRIBUTES_MAX: usize = 32;
@@ -64,6 +67,7 @@ pub fn for_engine(from: &HeaderMap) -> HeaderMap {
     headers.remove("content-length");
     headers.remove("expect");
     headers.remove(PREFILL);
+    headers.remove(ENCODE);
     headers
 }
 
@@ -79,6 +83,7 @@ mod tests {
             ("x-mine", "1"),
             ("transfer-encoding", "chunked"),
             ("x-prefiller-host-port", "evil:1"),
+            ("x-encoder-hosts-ports", "evil:1"),
             ("host", "proxy"),
             ("authorization", "Bearer t"),
         ] {

@@ -104,9 +104,10 @@ impl Proxy {
         let mut served = Served::new(&self.client, &pick, readers);
 
         let mut head = headers::for_engine(&parts.headers);
-        if let Some(prefill) = pick.prefill() {
-            if let Ok(address) = HeaderValue::from_str(host_port(prefill.address)) {
-                head.insert(headers::PREFILL, address);
+        for (name, part) in [(headers::PREFILL, pick.prefill()), (headers::ENCODE, pick.encode())] {
+            let address = part.and_then(|part| HeaderValue::from_str(host_port(part.address)).ok());
+            if let Some(address) = address {
+                head.insert(name, address);
             }
         }
         let engine_request = |address: &str| -> Result<Request<Full<Bytes>>, Failure> {

@@ -262,6 +262,8 @@ fn open_in_c(socket: &CString) -> Result<*mut sys::pickd_client, String> {
         spin_us: 0,
         connect_timeout_ms: 0,
         flags: 0,
+        error: std::ptr::null_mut(),
+        error_size: 0,
     };
     let mut client = std::ptr::null_mut();
     // SAFETY: both are good for the call.

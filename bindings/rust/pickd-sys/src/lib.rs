@@ -56,6 +56,8 @@ pub struct pickd_options {
     pub spin_us: u32,
     pub connect_timeout_ms: u32,
     pub flags: u32,
+    pub error: *mut c_char,
+    pub error_size: usize,
 }
 
 pub const PICKD_OPEN_BUSY_POLL: u32 = 1;
@@ -228,6 +230,8 @@ extern "C" {
     pub fn pickd_result_prefill_address(result: *const pickd_result) -> *const c_char;
     pub fn pickd_result_prefill_name(result: *const pickd_result) -> *const c_char;
     pub fn pickd_result_prefill_match_tokens(result: *const pickd_result) -> u32;
+    pub fn pickd_result_encode_address(result: *const pickd_result) -> *const c_char;
+    pub fn pickd_result_encode_name(result: *const pickd_result) -> *const c_char;
     pub fn pickd_result_hash_ns(result: *const pickd_result) -> u64;
 
     pub fn pickd_pick(

@@ -101,9 +101,14 @@ impl Options {
     /// [`Code::TooBig`], [`Code::NoMemory`].
     pub fn open(&self) -> Result<Client, Error> {
         let mut opened = std::ptr::null_mut();
+        let mut words = [0 as c_char; 256];
         // SAFETY: both are good for the call.
-        let code = self.with_raw(|raw| unsafe { sys::pickd_open(raw, &mut opened) })?;
-        check("open", code)?;
+        let code = self.with_raw(&mut words, |raw| unsafe { sys::pickd_open(raw, &mut opened) })?;
+        check("open", code).map_err(|error| {
+            // SAFETY: all zeros, or what the library put there and terminated.
+            let words = unsafe { CStr::from_ptr(words.as_ptr()) };
+            error.with_detail(words.to_string_lossy().into_owned())
+        })?;
         let handle = NonNull::new(opened).ok_or_else(|| Error::new("open", Code::NoMemory))?;
         Ok(Client { handle: Arc::new(Handle(handle)) })
     }

@@ -84,6 +84,9 @@ const CODES: [(Code, i32); 21] = [
 impl Code {
     /// The code of an errno value (positive, as in `errno.h`).
     pub fn from_errno(errno: i32) -> Code {
+        if errno == libc::ENFILE {
+            return Code::TooMany; // the machine's descriptors, in place of this process's
+        }
         let known = CODES.iter().find(|(_, value)| *value == errno);
         known.map_or(Code::Other(errno), |(code, _)| *code)
     }

@@ -1,6 +1,6 @@
 //! Options of a client, for both kinds.
 
-use std::ffi::CString;
+use std::ffi::{c_char, CString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,9 +103,11 @@ impl Options {
         self
     }
 
-    /// Calls `with` with the library's options, which are good for that time.
+    /// Calls `with` with the library's options, good for that time. Words of a failure to
+    /// open go into `words`.
     pub(crate) fn with_raw<T>(
         &self,
+        words: &mut [c_char],
         with: impl FnOnce(&sys::pickd_options) -> T,
     ) -> Result<T, Error> {
         let socket = self.socket.as_deref().map(|path| terminated(path.as_os_str())).transpose()?;
@@ -127,6 +129,8 @@ impl Options {
                 .connect_timeout
                 .map_or(0, |longest| below(longest.as_millis(), u32::MAX).max(1)),
             flags: if self.busy_poll { sys::PICKD_OPEN_BUSY_POLL } else { 0 },
+            error: words.as_mut_ptr(),
+            error_size: words.len(),
         }))
     }
 }
@@ -148,7 +152,7 @@ mod tests {
     use super::*;
 
     fn spin_us(options: &Options) -> u32 {
-        options.with_raw(|raw| raw.spin_us).unwrap()
+        options.with_raw(&mut [], |raw| raw.spin_us).unwrap()
     }
 
     #[test]
@@ -158,13 +162,13 @@ mod tests {
         assert_eq!(spin_us(&Options::new().spin(Duration::from_nanos(1))), 1);
         assert_eq!(spin_us(&Options::new().spin(Duration::MAX)), sys::PICKD_NO_SPIN - 1);
         let brief = Options::new().connect_timeout(Duration::from_micros(10));
-        assert_eq!(brief.with_raw(|raw| raw.connect_timeout_ms).unwrap(), 1);
+        assert_eq!(brief.with_raw(&mut [], |raw| raw.connect_timeout_ms).unwrap(), 1);
     }
 
     #[test]
     fn strings_are_terminated_and_those_with_nul_bytes_are_refused() {
         let named = Options::new().name("router").socket("/s");
-        let told = named.with_raw(|raw| {
+        let told = named.with_raw(&mut [], |raw| {
             // SAFETY: terminated, and good for this call.
             unsafe {
                 (std::ffi::CStr::from_ptr(raw.name), std::ffi::CStr::from_ptr(raw.socket_path))
@@ -172,7 +176,10 @@ mod tests {
             }
         });
         assert!(told.unwrap());
-        assert_eq!(Options::new().name("a\0b").with_raw(|_| ()).unwrap_err().code(), Code::Invalid);
+        assert_eq!(
+            Options::new().name("a\0b").with_raw(&mut [], |_| ()).unwrap_err().code(),
+            Code::Invalid
+        );
     }
 
     fn c(text: &str) -> &std::ffi::CStr {

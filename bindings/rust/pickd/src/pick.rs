@@ -141,9 +141,9 @@ pub struct Endpoint<'a> {
     pub name: &'a str,
     /// What it does of the request.
     pub role: Role,
-    /// Prompt tokens thought cached there.
+    /// Prompt tokens thought cached there; 0 of an encode endpoint.
     pub match_tokens: u32,
-    /// What the scheduling profile gave it; 0 of a prefill endpoint.
+    /// What the scheduling profile gave it; 0 of a prefill or encode endpoint.
     pub score: f64,
 }
 
@@ -184,6 +184,7 @@ impl Drop for Filled {
 struct Details {
     endpoints: Vec<RawEndpoint>,
     prefill: Option<RawEndpoint>,
+    encode: Option<RawEndpoint>,
     prompt_tokens: u32,
     ttft_ms: f64,
     itl_ms: f64,
@@ -282,6 +283,7 @@ impl Details {
         unsafe {
             let count = sys::pickd_result_endpoint_count(raw);
             let prefill = sys::pickd_result_prefill_name(raw);
+            let encode = sys::pickd_result_encode_name(raw);
             Details {
                 endpoints: (0..count)
                     .map(|index| RawEndpoint {
@@ -297,6 +299,13 @@ impl Details {
                     name: Text::new(prefill),
                     role: Role::Prefill,
                     match_tokens: sys::pickd_result_prefill_match_tokens(raw),
+                    score: 0.0,
+                }),
+                encode: (!encode.is_null()).then(|| RawEndpoint {
+                    address: Text::new(sys::pickd_result_encode_address(raw)),
+                    name: Text::new(encode),
+                    role: Role::Encode,
+                    match_tokens: 0,
                     score: 0.0,
                 }),
                 prompt_tokens: sys::pickd_result_prompt_tokens(raw),
@@ -362,6 +371,11 @@ impl Pick {
     /// Who computes the prompt first, of a request that is split.
     pub fn prefill(&self) -> Option<Endpoint<'_>> {
         self.filled.details().prefill.as_ref().map(RawEndpoint::view)
+    }
+
+    /// Who turns the request's extras into embeddings, where that is split off.
+    pub fn encode(&self) -> Option<Endpoint<'_>> {
+        self.filled.details().encode.as_ref().map(RawEndpoint::view)
     }
 
     /// Prompt tokens as used for the pick.

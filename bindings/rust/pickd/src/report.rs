@@ -27,9 +27,9 @@ pub enum ReportKind {
 ///
 /// ```
 /// # let ticket = pickd::Ticket::default();
-/// let report =
-/// pickd::Report::done(ticket).prompt_tokens(812).cached_tokens(768).output_tokens(120);
-/// assert_eq!(report.kind, pickd::ReportKind::Done); ```
+/// let report = pickd::Report::done(ticket).prompt_tokens(812).output_tokens(120);
+/// assert_eq!(report.kind, pickd::ReportKind::Done);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Whose request it is.

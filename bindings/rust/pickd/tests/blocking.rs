@@ -111,7 +111,9 @@ fn errors_have_codes_words_and_a_status() {
 #[test]
 fn opening_without_a_daemon_says_so() {
     let nobody = Options::new().socket("/nonexistent/socket");
-    assert_eq!(code(nobody.connect_timeout(Duration::from_secs(1)).open()), Code::NotConnected);
+    let error = nobody.connect_timeout(Duration::from_secs(1)).open().unwrap_err();
+    assert_eq!(error.code(), Code::NotConnected);
+    assert!(error.detail().unwrap().contains("/nonexistent/socket"), "{error}");
     assert_eq!(code(Options::new().keys_max(1 << 30).open()), Code::Invalid);
 }
 
