@@ -46,8 +46,13 @@ class DnsServer {
   };
 
   DnsServer() : bell_(::eventfd(0, EFD_CLOEXEC)) {
-    udp_ = open(SOCK_DGRAM, 0);
-    tcp_ = open(SOCK_STREAM, port_);
+    // A port that is free for one kind may be taken for the other: then another one.
+    constexpr int kTries = 100;
+    for (int tried = 0; !tcp_.valid(); ++tried) {
+      udp_ = open(SOCK_DGRAM, 0);
+      tcp_ = open(SOCK_STREAM, port_);
+      if (!udp_.valid() || (!tcp_.valid() && tried == kTries)) throw std::runtime_error("bind");
+    }
     ::listen(tcp_.get(), 16);
     thread_ = std::thread([this] { run(); });
   }
@@ -136,8 +141,7 @@ class DnsServer {
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     at.sin_port = htons(port);
-    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) != 0)
-      throw std::runtime_error("bind");
+    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) return {};
     socklen_t size = sizeof at;
     ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size);
     port_ = ntohs(at.sin_port);
