@@ -37,7 +37,7 @@ in_rpm -V --nodeps --nouser --nogroup "${PACKAGES[@]}" ||
 
 say "libraries that the programs need"
 readarray -t needed < <(ldd "$root/usr/sbin/pickd" | awk '$3 ~ /^\// { print $3 }' |
-  xargs readlink -f | xargs dpkg-query -S | cut -d: -f1 | sort -u)
+  xargs readlink -f | xargs dpkg-query -S 2>/dev/null | cut -d: -f1 | sort -u)
 inside apt-get install -y --no-install-recommends "${needed[@]}" >"$work/apt.log" 2>&1 ||
   skip "apt cannot install ${needed[*]} there; see $work/apt.log"
 inside pickd --check-config /etc/pickd/pickd.yaml || fail "the shipped configuration is bad"
@@ -73,7 +73,7 @@ in_rpm -U --nodeps "${files[@]}" 2>&1 | tee "$work/rpm.log"
 if grep -q 'scriptlet failed\|error:' "$work/rpm.log"; then fail "a scriptlet failed"; fi
 grep -q 'line of the administrator' "$root/etc/pickd/pickd.yaml" ||
   fail "the upgrade took the administrator's configuration"
-in_rpm -q --nodeps "${PACKAGES[@]}" | tee "$work/versions"
+in_rpm -q "${PACKAGES[@]}" | tee "$work/versions"
 [[ $(grep -c -- '-1\.' "$work/versions") -eq ${#PACKAGES[@]} ]] ||
   fail "an older release is still there"
 
