@@ -62,10 +62,16 @@ def needs_libpickd(program):
 
 def check_programs(root):
     for name in ("pickd", "pickctl", "pickd-bench"):
-        told = run(find(root, name) if name != "pickd" else os.path.join(root, "sbin/pickd"), "--version")
+        folder = "sbin" if name == "pickd" else "bin"
+        told = run(os.path.join(root, folder, name), "--version")
         if not re.search(r"\d+\.\d+\.\d+", told):
             raise RuntimeError(f"{name} --version says {told!r}")
     run(find(root, "enginesim"), "--help")
+    for completion in ("bash-completion/completions/pickctl", "zsh/site-functions/_pickctl",
+                       "fish/vendor_completions.d/pickctl.fish"):
+        with open(os.path.join(root, "share", completion), encoding="utf-8") as file:
+            if "undrain" not in file.read():
+                raise RuntimeError(completion + " does not complete the commands of pickctl")
     for page in ("pickd.8", "pickctl.1", "pickd-bench.1", "enginesim.1", "pickd.3", "pickd_pick.3",
                  "pickd-body.3", "pickd_body_request.3"):
         find(root, page)
