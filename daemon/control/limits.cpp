@@ -22,6 +22,9 @@ std::uint64_t share_of(std::uint64_t set, std::uint64_t all, bool admin) {
 // that at once. The thousand channels of a large gateway are opened within it; requests without end
 // leave the others their turn.
 constexpr std::uint64_t kControlUsPerS = 200'000;
+// Of one message at most: a thread that lost its core in the midst of it took none of that time,
+// and its user must not wait five times as long.
+constexpr std::uint64_t kChargeUsMax = 20'000;
 constexpr std::uint64_t kRestNs = 20'000'000;
 constexpr std::uint64_t kNewBlocksPerSMin = 1000;
 constexpr std::uint64_t kRenewRatesNs = 1'000'000'000;
@@ -126,7 +129,8 @@ bool ControlServer::has_time_left(const Session& session) {
 void ControlServer::charge_time(const Session& session, std::uint64_t from_ns) {
   if (session.admin) return;
   const auto at = time_of_user_.try_emplace(session.peer.uid, kControlUsPerS).first;
-  at->second.charge((base::monotonic_ns() - from_ns) / 1000, base::coarse_ns());
+  const std::uint64_t took_us = (base::monotonic_ns() - from_ns) / 1000;
+  at->second.charge(std::min(took_us, kChargeUsMax), base::coarse_ns());
 }
 
 // Not read until others have had their turn. Its messages wait in its socket.
