@@ -8,6 +8,7 @@ Exit 77: skipped, because the daemon or the example was not built.
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,17 @@ class Daemon:
         config = os.path.join(directory, "pickd.yaml")
         with open(config, "w", encoding="utf-8") as out:
             out.write(f"listen: {{socket: {self.socket}}}\nstate: {{path: {directory}/state, size_mib: 16}}\n"
-                      "log: {level: warn}\nendpoints:\n"
+                      "log: {level: warn}\nscrape: {enabled: false}\nendpoints:\n"
                       + "".join(f'  - {{name: e{at}, address: "127.0.0.1:{1 + at}", models: [m]}}\n' for at in range(8)))
-        self.process = subprocess.Popen([os.path.join(binary, "bin/pickd"), "--config", config])
+        self.process = subprocess.Popen([os.path.join(binary, "bin/pickd"), "--config", config, "--profile", "prefix-load"])
         until = time.monotonic() + 60
-        while not os.path.exists(self.socket) and self.process.poll() is None and time.monotonic() < until:
+        while not self.answers() and self.process.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
+
+    def answers(self):
+        """Whether it listens: the socket's file is there a moment before."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            return probe.connect_ex(self.socket) == 0
 
     def stop(self):
         self.process.terminate()
