@@ -9,6 +9,7 @@ environment (the build server) that is a failure. Exit 77: skipped, because fewe
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -180,8 +181,13 @@ class Daemon:
                       + '  - {name: fragile, address: "127.0.0.1:9100", models: [fragile]}\n')
         self.process = subprocess.Popen([os.path.join(binary, "bin/pickd"), "--config", config])
         until = time.monotonic() + 60
-        while not os.path.exists(self.socket) and self.process.poll() is None and time.monotonic() < until:
+        while not self.listens() and self.process.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
+
+    def listens(self):
+        """Its socket's file is there a moment before."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            return probe.connect_ex(self.socket) == 0
 
     def told(self, what):
         said = subprocess.run([os.path.join(self.binary, "bin/pickctl"), "--socket", self.socket, what, "--json"],

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -100,11 +101,16 @@ class Daemon:
         self.process = subprocess.Popen([os.path.join(binary, "bin/pickd"), "--config", config], env=env)
 
     def __enter__(self):
-        while not os.path.exists(self.socket):
+        while not self.listens():
             if self.process.poll() is not None:
                 raise RuntimeError("the daemon ended with %d" % self.process.returncode)
             time.sleep(0.01)
         return self
+
+    def listens(self):
+        """Its socket's file is there a moment before."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            return probe.connect_ex(self.socket) == 0
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGKILL)
