@@ -72,6 +72,39 @@ TEST(EppFiles, SetWhatTheySay) {
   EXPECT_EQ((*predicted)->admitters().size(), 1U);
 }
 
+// Of files from before the producer had a name of its own.
+TEST(EppFiles, TakeTheOlderParametersOfThePrefixCacheScorer) {
+  const auto sources = [](const std::vector<Use>& uses) {
+    auto made = Schedule::make(scheduling(uses));
+    EXPECT_TRUE(made) << made.error().text;
+    return made ? (*made)->sources() : SourceSettings{};
+  };
+  const std::string older =
+      "{autoTune: false, blockSize: 64, maxPrefixBlocksToMatch: 256, lruCapacityPerServer: 31250}";
+  SourceSettings said = sources({{"prefix-cache-scorer", 3.0, older}});
+  EXPECT_EQ(said.prefix_tokens_max, 256U * 64);
+  EXPECT_EQ(said.capacity_tokens, 31'250U * 64);
+  said = sources({{"prefix-cache-scorer", 3.0, "{autoTune: true, lruCapacityPerServer: 31250}"}});
+  EXPECT_EQ(said.prefix_tokens_max, 0U);
+  EXPECT_FALSE(said.capacity_tokens.has_value());
+}
+
+TEST(EppFiles, LetTheProducerWinOverTheOlderParametersOfTheScorer) {
+  const std::string older = "{autoTune: false, maxPrefixBlocksToMatch: 256}";
+  const std::string newer =
+      "{autoTune: false, maxPrefixTokensToMatch: 1024, lruCapacityPerServer: 10}";
+  for (const bool producer_first : {false, true}) {
+    auto config = scheduling({{"prefix-cache-scorer", 3.0, older},
+                              {"approx-prefix-cache-producer", std::nullopt, newer}});
+    config.profiles[0].plugins.pop_back();  // it stands beside the profiles
+    if (producer_first) std::swap(config.plugins[0], config.plugins[1]);
+    auto made = Schedule::make(config);
+    ASSERT_TRUE(made) << made.error().text;
+    EXPECT_EQ((*made)->sources().prefix_tokens_max, 1024U) << producer_first;
+    EXPECT_EQ((*made)->sources().capacity_tokens, 10U * 64) << producer_first;
+  }
+}
+
 TEST(EppFiles, BoundWhatIsRememberedAsWellAsWhatIsMatched) {
   PickRig rig(of(data("optimized-baseline.yaml")));
   rig.add_endpoints(2);
