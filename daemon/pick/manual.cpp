@@ -13,10 +13,12 @@ constexpr const char* kIntroduction = R"(# Plugins
 <!-- Made from the registry in daemon/pick; change a plugin's description and run ./dev manual. -->
 
 A profile is a list of plugins: filters drop candidates, in order; scorers give each that is left a
-score of 0 to 1, which is multiplied with the scorer's weight (any finite number, 1 where it is
-left out) and added up; the picker orders the candidates by their sums. A score that is no number
-leaves its scorer out of that pick and is counted (`pickd_plugin_failures_total`). A candidate that
-a scorer does not know keeps its sum. When the filters leave nobody the pick is shed (-EBUSY).
+score of 0 to 1, which is multiplied with the scorer's weight (any finite number, 1 where it is left
+out) and added up (weights whose magnitudes sum to more than 3.4e38 are divided by a common power of
+two first, here and in what `explain` shows); the picker orders the candidates by their sums. A
+score that is no number leaves its scorer out of that pick and is counted
+(`pickd_plugin_failures_total`). A candidate that a scorer does not know keeps its sum. When the
+filters leave nobody the pick is shed (-EBUSY).
 
 Profile handlers, deciders, saturation detectors and data sources stand under `plugins` and not in a
 profile (a detector may stand there too, as a filter). Requests of negative priority are shed while

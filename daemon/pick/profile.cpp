@@ -1,11 +1,34 @@
 #include "daemon/pick/profile.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "daemon/pick/parameters.hpp"
 #include "daemon/pick/session_ttl.hpp"
 
 namespace pickd::pick {
+
+namespace {
+
+// Sums must be finite as the float of a result too. A power of two keeps their order and their
+// ratios; weights that cannot overflow stay as they are.
+void scale_down(std::vector<Profile::WeightedScorer>& scorers) {
+  constexpr double kShare = 0x1p-10;  // so that this sum cannot overflow: 128 plugins at most
+  constexpr double kMost = static_cast<double>(std::numeric_limits<float>::max()) * kShare;
+  constexpr int kLargestExponent = 100;  // leaves room for 128 of them in a float
+  double sum = 0;
+  double largest = 0;
+  for (const auto& [scorer, weight] : scorers) {
+    sum += std::abs(weight) * kShare;
+    largest = std::max(largest, std::abs(weight));
+  }
+  if (sum < kMost) return;
+  const int shift = kLargestExponent - std::ilogb(largest);
+  for (auto& [scorer, weight] : scorers) weight = std::ldexp(weight, shift);
+}
+
+}  // namespace
 
 void Profile::use(const PluginInstance& instance, const std::string& name, double weight) {
   Plugin& plugin = *instance.plugin;
@@ -62,6 +85,7 @@ std::unique_ptr<const Profile> Profile::make(const config::ProfileConfig& profil
     Parameters parameters(*info, fallback, errors);
     made->use({info, info->make(parameters)}, fallback.name, 1.0);
   }
+  scale_down(made->scorers_);
   if (errors.count() != errors_before) return nullptr;
   return made;
 }

@@ -26,13 +26,18 @@ class WeightedRandomPicker final : public Picker {
     };
     Entry best[abi::kResultEndpointsMax + 1];
     std::uint32_t count = 0;
+    // Of sums near the least double the keys would all be minus infinity, and the first would win.
+    constexpr double kTiny = 1e-250;
+    double most = 0;
+    for (const double sum : sums) most = std::max(most, sum);
+    const double scale = most < kTiny ? 0x1p600 : 1.0;
     wanted =
         std::min({wanted, endpoints_max_, static_cast<std::uint32_t>(abi::kResultEndpointsMax)});
     for (std::size_t at = 0; at < sums.size(); ++at) {
       // (0, 1]: its logarithm is finite.
       const double uniform = (static_cast<double>(context.random.next() >> 11) + 1.0) * 0x1.0p-53;
       const bool weighted = sums[at] > 0;
-      const Entry entry{weighted, std::log(uniform) / (weighted ? sums[at] : 1.0),
+      const Entry entry{weighted, std::log(uniform) / (weighted ? sums[at] * scale : 1.0),
                         static_cast<std::uint16_t>(at)};
       std::uint32_t place = count;
       while (place != 0 && before(entry, best[place - 1])) {
