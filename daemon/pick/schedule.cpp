@@ -20,6 +20,29 @@ std::vector<std::string> known_types() {
   return types;
 }
 
+// The data source that a parameter of this name, in whatever plugin, refers to; empty: no source.
+// None of these refers to a plugin that refers back, so there are no cycles among them.
+std::string_view source_named_by(std::string_view key) {
+  static constexpr std::pair<std::string_view, std::string_view> kSources[] = {
+      {"prefixMatchInfoProducerName", "approx-prefix-cache-producer"},
+      {"inFlightLoadProducerName", "inflight-load-producer"},
+      {"latencyPredictionInfoProducerName", "predicted-latency-producer"}};
+  for (const auto& [parameter, type] : kSources) {
+    if (key.ends_with(parameter)) return type;
+  }
+  return "";
+}
+
+// Older types of the Endpoint Picker that go by another name here, however they are spelled.
+std::string nearest_type(std::string_view type) {
+  static constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+      {"by-label", "by-label-selector"}, {"pd-profile-handler", "disagg-profile-handler"}};
+  for (const auto& [older, here] : kOlder) {
+    if (type == older) return " (did you mean " + config::shown(here) + "?)";
+  }
+  return config::suggestion(type, known_types());
+}
+
 std::string nothing_predicted(std::string_view what) {
   return config::shown(what) +
          " goes by predictions, and `latency.enabled` is false; set that to true, or take another "
@@ -66,8 +89,7 @@ class ScheduleMaker {
     const PluginInfo* info = find_plugin(config.type);
     if (info == nullptr) {
       errors_.add(config.place, "type",
-                  "pickd has no plugin " + config::shown(config.type) +
-                      config::suggestion(config.type, known_types()));
+                  "pickd has no plugin " + config::shown(config.type) + nearest_type(config.type));
       return nullptr;
     }
     if (info->predictions_alone && !predicts_)
@@ -102,12 +124,21 @@ class ScheduleMaker {
 
   void check_references() {
     for (const Parameters::Reference& reference : references_) {
-      const bool named = std::any_of(
+      const auto named = std::find_if(
           scheduling_.plugins.begin(), scheduling_.plugins.end(),
           [&](const config::PluginConfig& plugin) { return plugin.name == reference.name; });
       // Sources that no configuration lists are made by themselves, under their type.
-      const PluginInfo* made = find_plugin(reference.name);
-      if (named || (made != nullptr && made->kind == PluginKind::kSource)) continue;
+      const bool listed = named != scheduling_.plugins.end();
+      const PluginInfo* info = find_plugin(listed ? named->type : reference.name);
+      if (listed || (info != nullptr && info->kind == PluginKind::kSource)) {
+        const std::string_view source = source_named_by(reference.key);
+        // A type that pickd does not have is refused where it stands.
+        if (info == nullptr || source.empty() || info->type == source) continue;
+        errors_.add(reference.place, reference.key,
+                    config::shown(reference.name) + " is of the type " + config::shown(info->type) +
+                        "; name one of the type " + config::shown(source) + ", or leave it out");
+        continue;
+      }
       std::vector<std::string> names;
       for (const config::PluginConfig& plugin : scheduling_.plugins) names.push_back(plugin.name);
       errors_.add(reference.place, reference.key,

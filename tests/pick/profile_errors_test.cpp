@@ -121,23 +121,35 @@ TEST(ProfileErrors, NameAReferenceToNothing) {
             "");
 }
 
-// Producers that name each other: names are looked up once and never followed.
-TEST(ProfileErrors, AreNoneOfProducersThatNameEachOther) {
+// A plugin of another kind produces nothing, and no data source refers to what refers to it.
+TEST(ProfileErrors, NameAReferenceToWhatIsNoProducerOfTheKind) {
   const auto naming = [](const std::string& name, const std::string& other) {
     return "    - {name: " + name +
            ", type: no-hit-lru-scorer, parameters: {prefixMatchInfoProducerName: " + other + "}}\n";
   };
   const auto profile =
       std::string("  schedulingProfiles:\n    - {name: default, plugins: [{pluginRef: a}]}\n");
-  EXPECT_EQ(error_of("scheduling:\n  plugins:\n" + naming("a", "b") + naming("b", "a") + profile),
-            "");
-  EXPECT_EQ(error_of("scheduling:\n  plugins:\n" + naming("a", "a") + profile), "");
+  const auto wrong = [&](const std::string& plugins) {
+    return error_of("scheduling:\n  plugins:\n" + plugins + profile);
+  };
+  const char* right = "`approx-prefix-cache-producer`";
+  expect_words(wrong(naming("a", "b") + naming("b", "a")),
+               {"pickd.yaml:3: ", "pickd.yaml:4: ", "`b` is of the type `no-hit-lru-scorer`",
+                "`a` is of the type", right});
+  expect_words(wrong(naming("a", "a")), {"pickd.yaml:3: ", "prefixMatchInfoProducerName", right});
+  expect_words(wrong(naming("a", "inflight-load-producer")), {"pickd.yaml:3: ", right});
+  EXPECT_EQ(wrong(naming("a", "p") + "    - {name: p, type: approx-prefix-cache-producer}\n"), "");
+  expect_words(wrong(naming("a", "p") + "    - {name: p, type: predicted-latency-producer, "
+                                        "parameters: {inFlightLoadProducerName: p}}\n"),
+               {"pickd.yaml:4: ", "inFlightLoadProducerName", "`inflight-load-producer`"});
   expect_words(error_of("scheduling:\n  plugins:\n" + naming("a", "c") + profile),
                {"pickd.yaml:3", "no plugin has the name `c`"});
 }
 
 TEST(ProfileErrors, NameAPluginThatPickdDoesNotHaveAndTheNearest) {
   expect_words(error_of(one("queue-scorrer")), {"pickd.yaml:3", "queue-scorrer", "`queue-scorer`"});
+  expect_words(error_of(one("by-label")), {"`by-label`", "`by-label-selector`"});
+  expect_words(error_of(one("pd-profile-handler")), {"`disagg-profile-handler`"});
 }
 
 TEST(ProfileErrors, RefuseParametersThatAPluginDoesNotKnow) {
@@ -213,6 +225,9 @@ TEST(ProfileErrors, SayWhatALabelSelectorNeeds) {
     return error_of(one("label-selector-filter", parameters));
   };
   expect_words(selector(""), {"matchLabels or matchExpressions"});
+  expect_words(selector("{matchLabels: {}, matchExpressions: []}"), {"matchLabels or"});
+  EXPECT_EQ(selector("{matchExpressions: [{key: a, operator: Is}]}").find('\n'), std::string::npos)
+      << "one mistake, one error";
   expect_words(selector("{matchLabels: [a]}"), {"pickd.yaml:4", "map of label to value"});
   expect_words(selector("{matchLabels: {zone: [a]}}"), {"`zone`", "must be text"});
   expect_words(selector("{matchExpressions: {key: a}}"), {"must be a list"});

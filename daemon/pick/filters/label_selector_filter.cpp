@@ -109,11 +109,16 @@ void read_expression(Parameters& parameters, const config::Node& item,
 std::unique_ptr<Plugin> make_label_selector_filter(Parameters& parameters) {
   std::vector<Expression> expressions;
   read_match_labels(parameters, expressions);
-  if (const config::Tree list = parameters.tree("matchExpressions"); list != nullptr) {
+  const config::Tree labels = parameters.tree("matchLabels");
+  const config::Tree list = parameters.tree("matchExpressions");
+  if (list != nullptr) {
     if (!list->is_list()) parameters.refuse("matchExpressions", "must be a list");
     for (const config::Tree& item : list->items) read_expression(parameters, *item, expressions);
   }
-  if (expressions.empty()) {
+  // What is given and wrong is refused already.
+  const bool none_given = (labels == nullptr || (labels->is_map() && labels->entries.empty())) &&
+                          (list == nullptr || (list->is_list() && list->items.empty()));
+  if (none_given) {
     parameters.refuse("matchLabels",
                       "a label-selector-filter needs matchLabels or matchExpressions");
   }
