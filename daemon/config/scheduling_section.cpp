@@ -92,8 +92,8 @@ PluginUse read_use(MapReader& entry, const Place& place, const Names& plugins) {
                                   (plugins.empty() ? "; `plugins` lists none"
                                                    : suggestion(use.plugin_ref, words(plugins))));
   }
-  const double weight = entry.number("weight", 1, -kMost, kMost);
-  if (entry.has("weight")) use.weight = weight;
+  const Tree given = entry.tree("weight");  // null: 1, as where it is left out
+  if (given && !given->is_null()) use.weight = entry.number("weight", 1, -kMost, kMost);
   entry.finish();
   return use;
 }
@@ -169,7 +169,7 @@ const std::vector<ItemKey>& scheduling_keys() {
       {"schedulingProfiles", "list of {name, plugins: [{pluginRef, weight}]}",
        "one, `default`, with every plugin",
        "`pluginRef` names one of `plugins`; `weight` is any finite number, negative too, and 1 "
-       "where it is left out."},
+       "where it is null or left out."},
   };
   return keys;
 }

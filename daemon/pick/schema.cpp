@@ -95,7 +95,8 @@ std::string scheduling_schema() {
   const Json name = {{"type", "string"}, {"minLength", 1}, {"maxLength", 127}};
   Json plugins = Json::array();
   for (const PluginInfo& info : plugin_infos()) plugins.push_back(plugin_schema(info));
-  const Json use = closed({{"pluginRef", name}, {"weight", {{"type", "number"}}}}, {"pluginRef"});
+  const Json use =
+      closed({{"pluginRef", name}, {"weight", {{"type", {"number", "null"}}}}}, {"pluginRef"});
   const Json profile = closed(
       {{"name", name}, {"plugins", {{"type", {"array", "null"}}, {"items", use}}}}, {"name"});
   Json schema = {

@@ -119,6 +119,8 @@ TEST_F(ConfigScheduling, HonoursEveryFiniteWeight) {
     return good(with_weight(text)).scheduling.profiles[0].plugins[0].weight;
   };
   EXPECT_EQ(weight(""), std::nullopt);
+  EXPECT_EQ(weight("null"), std::nullopt);
+  EXPECT_EQ(weight("~"), std::nullopt);
   EXPECT_EQ(weight("0.0"), 0.0);
   EXPECT_EQ(weight("0"), 0.0);
   EXPECT_EQ(weight("1.0"), 1.0);
