@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "daemon/base/printable.hpp"
+
 namespace pickd::config {
 namespace {
 
@@ -81,20 +83,23 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return known.empty() ? "" : "; known: " + list;
 }
 
-std::string shown(std::string_view value) {
-  constexpr std::size_t kShownBytes = 60;
-  std::string out = "`";
-  for (const char letter : value.substr(0, kShownBytes)) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte >= 0x20 && byte != 0x7F) {
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    if (!base::is_control(letter)) {
       out += letter;
       continue;
     }
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-    out += escaped;
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(letter));
+    out += code;
   }
-  return out + (value.size() > kShownBytes ? "...`" : "`");
+  return out;
+}
+
+std::string shown(std::string_view value) {
+  constexpr std::size_t kShownBytes = 60;
+  return "`" + escaped(value.substr(0, kShownBytes)) + (value.size() > kShownBytes ? "...`" : "`");
 }
 
 }  // namespace pickd::config

@@ -36,6 +36,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 // " (did you mean `ttl`?)", or the known words when none is near: "; known: path, ttl".
 std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
+// A stranger's text with its control characters escaped, as `\x1b`: it may go to a terminal.
+std::string escaped(std::string_view text);
+
 // What a value looked like, for a message: in quotes, at most 60 bytes, control characters escaped.
 std::string shown(std::string_view value);
 

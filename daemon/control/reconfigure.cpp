@@ -1,5 +1,8 @@
 // A configuration that changed while the daemon runs: its scheduling is taken, the rest waits for a
 // restart, and what is wrong changes nothing.
+#include <sstream>
+#include <string>
+
 #include "daemon/base/log.hpp"
 #include "daemon/control/control_server.hpp"
 
@@ -8,7 +11,9 @@ namespace pickd::control {
 void ControlServer::reconfigure(base::Result<config::Config> next) {
   const auto refuse = [this](const std::string& why) {
     counters_->add(abi::Counter::config_reload_failures);
-    spdlog::error("configuration not taken, the one before stays in force: {}", why);
+    std::istringstream lines(why);  // a mistake each
+    for (std::string line; std::getline(lines, line);)
+      spdlog::error("configuration not taken, the one before stays in force: {}", line);
   };
   if (!next) return refuse(next.error().text);
   auto schedule = pick::Schedule::make(next->scheduling, config_.latency.enabled);

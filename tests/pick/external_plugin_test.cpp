@@ -72,6 +72,10 @@ TEST(ExternalPlugins, ThatAreWrongInTheConfigurationAreRefusedInWords) {
   EXPECT_NE(error_of({"external-scorer", 1.0, with("example_plugin", "9")})
                 .find("refuses its config: \"9\" is no share of a KV cache"),
             std::string::npos);
+  // Its words go to a terminal.
+  const std::string hostile = error_of({"external-scorer", 1.0, with("odd", "colours")});
+  EXPECT_NE(hostile.find("refuses its config: \\x1b[31mred\\x0aforged\\x7f"), std::string::npos)
+      << hostile;
 }
 
 TEST(ExternalPlugins, ThatOthersMayWriteOrThatAreNoLibraryAreRefused) {

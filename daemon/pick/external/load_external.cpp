@@ -1,5 +1,7 @@
 #include "daemon/pick/external/load_external.hpp"
 
+#include "daemon/config/errors.hpp"
+
 namespace pickd::pick {
 
 std::vector<ParameterInfo> external_parameters() {
@@ -22,14 +24,15 @@ std::optional<LoadedExternal> load_external(Parameters& parameters, PluginUse us
   settings.failures_max = parameters.integer("failures_max");
   const std::string config = parameters.text("config");
   if (settings.path.empty()) return std::nullopt;  // said already
+  // The words of what is wrong may be the library's own.
   auto library = PluginLibrary::load(settings.path, use, config);
   if (!library) {
-    parameters.refuse("path", settings.path + " " + library.error().text);
+    parameters.refuse("path", settings.path + " " + config::escaped(library.error().text));
     return std::nullopt;
   }
   auto instance = PluginInstanceHandle::make(std::move(*library), config);
   if (!instance) {
-    parameters.refuse("config", settings.path + " " + instance.error().text);
+    parameters.refuse("config", settings.path + " " + config::escaped(instance.error().text));
     return std::nullopt;
   }
   return LoadedExternal{std::move(settings), std::move(*instance)};

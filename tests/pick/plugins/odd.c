@@ -25,6 +25,10 @@ static void* create(const char* config, char* error, size_t error_size) {
       return made;
     }
   }
+  if (strcmp(config, "colours") == 0) {
+    snprintf(error, error_size, "\x1b[31mred\nforged\x7f");
+    return NULL;
+  }
   snprintf(error, error_size, "there is no mode \"%s\"", config);
   return NULL;
 }
