@@ -111,6 +111,14 @@ TEST(SystemExplain, SaysWhatIsWrongWithARequestFile) {
       {"[]", "a request is a JSON object"},
       {"{\"prompts\": \"x\"}", "unknown key `prompts`; known: model, adapter"},
       {"{\"model\": 7}", "model: "},
+      {"{\"token_ids\": [4294967296]}", "token_ids: 4294967296: a whole number, 0 to 4294967295"},
+      {"{\"token_ids\": [-1]}", "token_ids: -1: a whole number, 0 to 4294967295"},
+      {"{\"token_ids\": [1, 2.7]}", "token_ids: 2.7: a whole number"},
+      {"{\"token_ids\": [true]}", "token_ids: true: a whole number"},
+      {"{\"token_ids\": 7}", "token_ids: must be a list of numbers"},
+      {"{\"prompt_tokens\": 4294967296}", "prompt_tokens: 4294967296: a whole number, 0 to"},
+      {"{\"expected_output_tokens\": 1.5}", "expected_output_tokens: 1.5: a whole number, 0 to"},
+      {"{\"priority\": 4294967296}", "priority: 4294967296: a whole number, -2147483648 to"},
       {"{\"prompt\": \"x\", \"token_ids\": [1]}", "both text and token ids"},
       {"{\"priority\": 70000}", "priority 70000: -32768 to 32767"},
   };
@@ -135,6 +143,18 @@ TEST(SystemExplain, KeepsNothingWhereNothingIsToBeKept) {
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_NE(ended.errors.find("explain.picks_per_s"), std::string::npos) << ended.errors;
   EXPECT_EQ(explain_json(daemon, {"--request", file_with(daemon, "{}")}).at("status"), 0);
+}
+
+TEST(SystemExplain, TellsAnInfiniteNumberFromAnUnknownOne) {
+  Daemon daemon({.rest = "scheduling:\n"
+                         "  plugins:\n"
+                         "  - {type: external-scorer, parameters: {path: " PICKD_BINARY_DIR
+                         "/lib/odd.so, config: infinite}}\n"});
+  const Json said = explain_json(daemon, {"--request", file_with(daemon, "{}")});
+  std::size_t infinite = 0;
+  for (const Json& candidate : said.at("stages").at(0).at("candidates"))
+    infinite += candidate.at("scores").at("external-scorer") == "inf";
+  EXPECT_EQ(infinite, 1U) << said;
 }
 
 TEST(SystemExplain, ExplainsRefusedPicks) {

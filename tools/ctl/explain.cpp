@@ -26,7 +26,11 @@ const char* reason_of(const ExplainAnswer& answer) {
 
 // ---- JSON -------------------------------------------------------------------------------------
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+// JSON has no infinity: a text, as the table says it. Null is unknown, or no score.
+Json number(double value) {
+  if (value == std::numeric_limits<double>::infinity()) return "inf";
+  return std::isfinite(value) ? Json(value) : Json();
+}
 
 Json to_json(const ExplainStage& stage, const ExplainRow& row) {
   Json out;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -37,6 +38,22 @@ struct Request {
   }
 };
 
+// What the JSON library would cut to fit is refused.
+template <typename Number>
+Number whole(const Json& value) {
+  using Limits = std::numeric_limits<Number>;
+  const bool above = value.is_number_unsigned() &&
+                     value.get<std::uint64_t>() > static_cast<std::uint64_t>(Limits::max());
+  const bool below = !value.is_number_unsigned() && value.is_number_integer() &&
+                     value.get<std::int64_t>() < static_cast<std::int64_t>(Limits::min());
+  if (!value.is_number_integer() || above || below) {
+    throw std::invalid_argument(value.dump(-1, ' ', true, Json::error_handler_t::replace) +
+                                ": a whole number, " + std::to_string(Limits::min()) + " to " +
+                                std::to_string(Limits::max()));
+  }
+  return value.get<Number>();
+}
+
 struct Key {
   const char* name;
   void (*read)(const Json& value, Request& request);
@@ -54,11 +71,13 @@ const Key kKeys[] = {
      }},
     {"token_ids",
      [](const Json& value, Request& to) {
-       to.token_ids = value.get<std::vector<std::uint32_t>>();
+       if (!value.is_array()) throw std::invalid_argument("must be a list of numbers");
+       for (const Json& id : value) to.token_ids.push_back(whole<std::uint32_t>(id));
        to.raw.token_ids = to.token_ids.data();
        to.raw.token_count = to.token_ids.size();
      }},
-    {"prompt_tokens", [](const Json& value, Request& to) { to.raw.prompt_tokens = value; }},
+    {"prompt_tokens",
+     [](const Json& value, Request& to) { to.raw.prompt_tokens = whole<std::uint32_t>(value); }},
     {"session_id", [](const Json& value, Request& to) { to.raw.session_id = to.keep(value); }},
     {"fairness_id", [](const Json& value, Request& to) { to.raw.fairness_id = to.keep(value); }},
     {"request_id", [](const Json& value, Request& to) { to.raw.request_id = to.keep(value); }},
@@ -78,9 +97,12 @@ const Key kKeys[] = {
      }},
     {"slo_ttft_ms", [](const Json& value, Request& to) { to.raw.slo_ttft_ms = value; }},
     {"slo_itl_ms", [](const Json& value, Request& to) { to.raw.slo_itl_ms = value; }},
-    {"priority", [](const Json& value, Request& to) { to.raw.priority = value; }},
+    {"priority",
+     [](const Json& value, Request& to) { to.raw.priority = whole<std::int32_t>(value); }},
     {"expected_output_tokens",
-     [](const Json& value, Request& to) { to.raw.expected_output_tokens = value; }},
+     [](const Json& value, Request& to) {
+       to.raw.expected_output_tokens = whole<std::uint32_t>(value);
+     }},
     {"stream",
      [](const Json& value, Request& to) {
        if (value.get<bool>()) to.raw.flags |= PICKD_REQUEST_STREAM;
@@ -115,7 +137,7 @@ void fill(const std::string& path, const Json& json, Request& request) {
     }
     try {
       key->read(entry.value(), request);
-    } catch (const Json::exception& error) {
+    } catch (const std::exception& error) {
       fail(path, name + ": " + error.what());
     }
   }
