@@ -10,6 +10,7 @@ namespace pickd::config {
 namespace {
 
 constexpr std::string_view kPrefix = "PICKD_";
+constexpr const char* kSchedulingSection = "scheduling";
 constexpr const char* kSchedulingFileKey = "schedulingConfigFile";
 constexpr const char* kEnginesKey = "engines";
 constexpr const char* kProfileKey = "scheduling.profile";
@@ -41,6 +42,7 @@ class Loader {
     apply_environment();
     settle_scheduling();
     check();
+    loaded_.path = path_;
     if (!errors_.empty()) return base::Error{-EINVAL, errors_.text()};
     return std::move(loaded_);
   }
@@ -71,9 +73,24 @@ class Loader {
     if (!root.is_map())
       return errors_.add(root.place, "", "must be a map of sections, such as `state:`");
     // An Endpoint Picker's own file: its scheduling, and defaults for all else.
-    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr)
+    if (root.find("kind") != nullptr || root.find("apiVersion") != nullptr) {
+      loaded_.sections[kSchedulingSection] = {root.place, true};
       return read_scheduling(root, true, config().scheduling, errors_);
-    for (const Entry& entry : root.entries) apply_top(entry);
+    }
+    for (const Entry& entry : root.entries) {
+      note_section(entry);
+      apply_top(entry);
+    }
+  }
+
+  void note_section(const Entry& entry) {
+    const Node& value = *entry.value;
+    if (value.is_null()) return;
+    const bool in_a_file = entry.key == kSchedulingFileKey;
+    FileSection& section = loaded_.sections[in_a_file ? kSchedulingSection : entry.key];
+    const bool holds = value.is_scalar() || !value.items.empty() || !value.entries.empty();
+    if (!section.holds) section.place = entry.place;
+    section.holds = section.holds || holds;
   }
 
   void apply_top(const Entry& entry) {
@@ -94,7 +111,7 @@ class Loader {
     if (!section.value->is_map()) {
       return errors_.add(section.place, section.key, "must be a map of settings (`key: value`)");
     }
-    const bool scheduling = section.key == "scheduling";
+    const bool scheduling = section.key == kSchedulingSection;
     const bool scrape = section.key == "scrape";
     for (const Entry& entry : section.value->entries) {
       const Setting* setting = find_setting(section.key + "." + entry.key);

@@ -81,6 +81,12 @@ The scheduling is read again when its files change, and on SIGHUP: picks that be
 it, and no pick waits. What is wrong is logged and counted (`pickd_config_reload_failures_total`),
 and the configuration before stays in force. Changes of other sections need a restart.
 
+A file that was emptied or cut is no wish for defaults: one that holds nothing any more, or no
+longer names `listen`, `state`, `endpoints`, `pools` or `scheduling` which it set before, is refused
+in the same way. To go back to the default scheduling write `scheduling: {}`; for the other sections
+`{}` (of the two lists `[]`), or restart. `pickd --check-config` takes a file that holds nothing,
+and says that all defaults apply.
+
 )";
 
 constexpr const char* kExample = R"(

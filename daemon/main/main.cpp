@@ -130,9 +130,15 @@ int serve(const Arguments& arguments, const pickd::config::Loaded& loaded) {
   if (!server) return complain(server.error(), kExitFailure);
   pickd::control::ControlServer& control = **server;
   control.tell_origins(config_path(arguments), loaded.origins);
+  // What the file set when it was taken: of all sections but `scheduling`, at the start.
+  pickd::config::FileSections in_force = loaded.sections;
   const auto reload = [&] {
     pickd::service::say_reloading();
     auto next = load(arguments);
+    if (next) {
+      if (auto kept = pickd::config::check_kept(in_force, *next); !kept) next = kept.error();
+    }
+    if (next) in_force["scheduling"] = next->sections["scheduling"];
     if (next) control.tell_origins(config_path(arguments), next->origins);
     control.reconfigure(next ? Result<pickd::config::Config>(std::move(next->config))
                              : Result<pickd::config::Config>(next.error()));
@@ -217,8 +223,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (arguments.check) {
-    std::printf("%s: good\n",
-                arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str());
+    const bool nothing = !loaded->path.empty() && loaded->sections.empty();
+    std::printf("%s: good%s\n",
+                arguments.check_path.empty() ? "configuration" : arguments.check_path.c_str(),
+                nothing ? ", but holds nothing: all defaults apply" : "");
     return 0;
   }
   return serve(arguments, *loaded);

@@ -150,6 +150,14 @@ TEST(SystemDaemon, ChecksAndPrintsAConfigurationWithoutServing) {
   EXPECT_NE(printed.output.find(file + ":5"), std::string::npos) << "where the TTL came from";
   EXPECT_FALSE(std::filesystem::exists(socket));
 
+  // A file without any content may be meant, or cut.
+  for (const char* text : {"", "# all of it\n", "state:\nscheduling:\n"}) {
+    const std::string empty = write(directory->path() + "/empty.yaml", text);
+    const Ended nothing = run("pickd", {"--check-config", empty});
+    EXPECT_EQ(nothing.exit_code, 0) << nothing.errors;
+    EXPECT_EQ(nothing.output, empty + ": good, but holds nothing: all defaults apply\n") << text;
+  }
+
   // What is printed is a configuration, and means the same.
   const std::string again = write(directory->path() + "/again.yaml", printed.output);
   const Ended reprinted = run("pickd", {"--config", again, "--print-config"});

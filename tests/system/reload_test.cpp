@@ -44,7 +44,39 @@ TEST_F(SystemReload, TakesAnotherProfileWhenTheFileChanges) {
   replace_file(daemon_.config(), base_ + "scheduling: {profile: round-robin}\n");
   ASSERT_TRUE(eventually([&] { return reloads() == 1; })) << daemon_.log();
   EXPECT_EQ(reason_of_a_pick(daemon_), PICKD_REASON_POLICY);
-  replace_file(daemon_.config(), base_);
+  replace_file(daemon_.config(), base_ + "scheduling: {}\n");
+  ASSERT_TRUE(eventually([&] { return reloads() == 2; })) << daemon_.log();
+  EXPECT_EQ(reason_of_a_pick(daemon_), PICKD_REASON_TIE);
+  // Nothing of the scheduling is set any more, so its section may go.
+  replace_file(daemon_.config(), base_ + "reservations: {lease: 7min}\n");
+  ASSERT_TRUE(eventually([&] {
+    return daemon_.log().find("outside of `scheduling` need a restart") != std::string::npos;
+  })) << daemon_.log();
+  EXPECT_EQ(failures(), 0U) << daemon_.log();
+}
+
+TEST_F(SystemReload, KeepsWhatWasWhenTheFileIsEmptiedOrCut) {
+  replace_file(daemon_.config(), base_ + "scheduling: {profile: round-robin}\n");
+  ASSERT_TRUE(eventually([&] { return reloads() == 1; })) << daemon_.log();
+  std::uint64_t refused = 0;
+  const auto is_refused = [&](const std::string& text, const std::string& words) {
+    const std::size_t before = daemon_.log().size();
+    replace_file(daemon_.config(), text);
+    ++refused;
+    EXPECT_TRUE(eventually([&] { return failures() == refused; })) << words << daemon_.log();
+    EXPECT_NE(daemon_.log().find(words, before), std::string::npos) << words << daemon_.log();
+    EXPECT_EQ(reason_of_a_pick(daemon_), PICKD_REASON_POLICY);
+  };
+  is_refused("", daemon_.config() + ": holds nothing, while the configuration in force sets `");
+  is_refused("# all of it\n", "holds nothing");
+  is_refused(base_, "scheduling: was set at " + daemon_.config() + ":");
+  is_refused(base_ + "scheduling:\n", "write `scheduling: {}` to go back to the default");
+  is_refused("scheduling: {profile: round-robin}\n", "listen: was set at ");
+  // The same by hand.
+  daemon_.signal(SIGHUP);
+  ++refused;
+  ASSERT_TRUE(eventually([&] { return failures() == refused; })) << daemon_.log();
+  replace_file(daemon_.config(), base_ + "scheduling: {}\n");
   ASSERT_TRUE(eventually([&] { return reloads() == 2; })) << daemon_.log();
   EXPECT_EQ(reason_of_a_pick(daemon_), PICKD_REASON_TIE);
 }
@@ -62,6 +94,19 @@ TEST_F(SystemReload, KeepsWhatWasWhenTheNewOneIsWrong) {
   std::filesystem::remove(daemon_.config());
   ASSERT_TRUE(eventually([&] { return failures() == 3; })) << daemon_.log();
   EXPECT_EQ(reason_of_a_pick(daemon_), PICKD_REASON_POLICY);
+}
+
+TEST_F(SystemReload, LogsEachMistakeOnALineOfItsOwn) {
+  replace_file(daemon_.config(), base_ + "first: 1\nsecond: 2\n");
+  ASSERT_TRUE(eventually([&] { return failures() == 1; })) << daemon_.log();
+  for (const char* key : {": first: unknown key", ": second: unknown key"}) {
+    const std::string log = daemon_.log();
+    const std::size_t at = log.find(key);
+    ASSERT_NE(at, std::string::npos) << log;
+    const std::size_t begin = log.rfind('\n', at) + 1;
+    EXPECT_NE(log.find(" error configuration not taken", begin), std::string::npos) << log;
+    EXPECT_LT(log.find(" error configuration not taken", begin), at) << log;
+  }
 }
 
 TEST_F(SystemReload, ReadsItAgainOnSighupAndSaysWhatNeedsARestart) {
