@@ -26,7 +26,7 @@ def free_ports(count):
 
 
 def main():
-    source, binary = sys.argv[1], sys.argv[2]
+    source, binary = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     if shutil.which("cc") is None:
         print("no C compiler named cc")
         return 77
