@@ -45,10 +45,12 @@ class UnreadAnswers : public testing::Test {
       ASSERT_TRUE(eventually([&] { return queue_.submit(request, data) == 0; }));
     }
     const Result result;
-    ASSERT_TRUE(eventually([&] { return daemon_.counter("picks") == kMany; }));
-    ASSERT_EQ(pick(client_, request, result), 0);
-    ASSERT_EQ(client_.report(result.ticket(), PICKD_REPORT_DONE), 0);
-    ASSERT_EQ(daemon_.inflight(), kMany);
+    // Nobody polls the queue, so nobody rings for what stands in it: another channel's pick does.
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_EQ(pick(client_, request, result), 0);
+      EXPECT_EQ(client_.report(result.ticket(), PICKD_REPORT_DONE), 0);
+      return daemon_.inflight() == kMany;
+    })) << daemon_.inflight();
     kill_and_reap(daemon_);
     ASSERT_EQ(pick(client_, request, result), 0);
     ASSERT_TRUE(result.degraded());
