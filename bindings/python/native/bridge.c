@@ -9,9 +9,12 @@
 _Static_assert(sizeof(pickdpy_head) == 72, "answer.py reads heads of 72 bytes");
 _Static_assert(sizeof(pickdpy_endpoint) == 24, "answer.py reads endpoints of 24 bytes");
 
-// What a packed answer has room for is more than the limits of pickd.h let it need: nine addresses
-// and nine names of 127 bytes.
-_Static_assert(sizeof(pickdpy_head) + 9 * (sizeof(pickdpy_endpoint) + 254) < PICKDPY_ANSWER_BYTES,
+// What a packed answer has room for is more than the limits of pickd.h let it need: ten addresses
+// and ten names of 127 bytes.
+enum { STAGES_MAX = 2 };  // who computes the prompt, and who encodes
+_Static_assert(sizeof(pickdpy_head) +
+                       (PICKDPY_ENDPOINTS_MAX + STAGES_MAX) * (sizeof(pickdpy_endpoint) + 254) <
+                   PICKDPY_ANSWER_BYTES,
                "an answer fits");
 
 static uint8_t* put_text(uint8_t* at, const char* text, uint16_t* size) {
@@ -24,7 +27,7 @@ static uint8_t* put_text(uint8_t* at, const char* text, uint16_t* size) {
 // Packs a result; returns the bytes it takes, which keep the next one aligned.
 static size_t pack(const pickd_result* from, uint64_t user_data, uint8_t* to) {
   pickdpy_head head;
-  pickdpy_endpoint endpoints[PICKDPY_ENDPOINTS_MAX + 1];
+  pickdpy_endpoint endpoints[PICKDPY_ENDPOINTS_MAX + STAGES_MAX];
   const pickd_ticket ticket = pickd_result_ticket(from);
   size_t count = pickd_result_endpoint_count(from);
   size_t at, all;
@@ -43,7 +46,8 @@ static size_t pack(const pickd_result* from, uint64_t user_data, uint8_t* to) {
   head.prompt_tokens = pickd_result_prompt_tokens(from);
   head.endpoint_count = (uint16_t)count;
   head.has_prefill = pickd_result_prefill_name(from) != NULL;
-  all = count + head.has_prefill;
+  head.has_encode = pickd_result_encode_name(from) != NULL;
+  all = count + head.has_prefill + head.has_encode;
   text = to + sizeof head + all * sizeof endpoints[0];
   for (at = 0; at < count; ++at) {
     pickdpy_endpoint* endpoint = &endpoints[at];
@@ -59,6 +63,12 @@ static size_t pack(const pickd_result* from, uint64_t user_data, uint8_t* to) {
     endpoint->role = PICKD_ROLE_PREFILL;
     text = put_text(text, pickd_result_prefill_address(from), &endpoint->address_size);
     text = put_text(text, pickd_result_prefill_name(from), &endpoint->name_size);
+  }
+  if (head.has_encode) {
+    pickdpy_endpoint* endpoint = &endpoints[all - 1];
+    endpoint->role = PICKD_ROLE_ENCODE;
+    text = put_text(text, pickd_result_encode_address(from), &endpoint->address_size);
+    text = put_text(text, pickd_result_encode_name(from), &endpoint->name_size);
   }
   head.size = (uint32_t)(((size_t)(text - to) + 7) & ~(size_t)7);
   memcpy(to, &head, sizeof head);

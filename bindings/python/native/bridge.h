@@ -15,8 +15,9 @@ enum {
   PICKDPY_ANSWER_BYTES = 4096 /* of one packed answer, at most: see the limits of pickd.h */
 };
 
-/* A packed answer: this, then its endpoints, the prefill endpoint last where there is one, then
- * their addresses and names in the same order. answer.py reads it by the same order of fields. */
+/* A packed answer: this, then its endpoints, after them who computes the prompt and who encodes
+ * where there are such, then addresses and names in the same order. answer.py reads it by the same
+ * order of fields. */
 typedef struct pickdpy_head {
   uint32_t size; /* of all of it */
   int32_t status;
@@ -30,7 +31,8 @@ typedef struct pickdpy_head {
   uint32_t flags;
   uint32_t prompt_tokens;
   uint16_t endpoint_count;
-  uint16_t has_prefill;
+  uint8_t has_prefill;
+  uint8_t has_encode;
 } pickdpy_head;
 
 typedef struct pickdpy_endpoint {

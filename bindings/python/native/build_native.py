@@ -23,7 +23,7 @@ typedef ... pickd_body_counters;
 
 typedef struct {
   size_t struct_size; const char *socket_path; const char *name; uint32_t keys_max; uint32_t channels_max;
-  uint32_t spin_us; uint32_t connect_timeout_ms; uint32_t flags; ...;
+  uint32_t spin_us; uint32_t connect_timeout_ms; uint32_t flags; char *error; size_t error_size; ...;
 } pickd_options;
 
 typedef struct { size_t offset; pickd_slice digest; ...; } pickd_extra;

@@ -25,9 +25,14 @@ def prompt(seed, tokens):
 
 
 class Daemon:
-    """A real pickd with engines engine-0 to engine-3 that serve "m" and that nobody scrapes, plus lines of YAML."""
+    """A real pickd with engines engine-0 to engine-3 that serve "m" and that nobody scrapes, plus lines of YAML.
 
-    def __init__(self, *more):
+    Told endpoints, as YAML, replace these engines. By prefix first: to the cost, a few blocks on an idle engine are
+    worth no waiting. No profile: that of the lines.
+    """
+
+    def __init__(self, *more, endpoints=None, profile="prefix-load"):
+        self.profile = ["--profile", profile] if profile else []
         self.directory = tempfile.mkdtemp(prefix="pickd-py")
         self.socket = os.path.join(self.directory, "s")
         self.config = os.path.join(self.directory, "pickd.yaml")
@@ -36,8 +41,9 @@ class Daemon:
             out.write(f"listen: {{socket: {self.socket}}}\nstate: {{path: {self.directory}/state, size_mib: 16}}\n"
                       "scrape: {enabled: false}\nlog: {level: warn}\n" + "".join(line + "\n" for line in more)
                       + "endpoints:\n"
-                      + "".join(f'  - {{name: engine-{at}, address: "127.0.0.1:{9000 + at}", models: [m]}}\n'
-                                for at in range(ENGINES)))
+                      + (endpoints or "".join(
+                          f'  - {{name: engine-{at}, address: "127.0.0.1:{9000 + at}", models: [m]}}\n'
+                          for at in range(ENGINES))))
         self.start()
 
     def start(self):
@@ -45,9 +51,8 @@ class Daemon:
             os.remove(self.socket)  # a killed daemon's may take connections for a moment
         # The daemon refuses PICKD_ variables that it does not know.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PICKD_")}
-        # By prefix first: to the cost, a few blocks on an idle engine are worth no waiting.
         self.process = subprocess.Popen(
-            [os.path.join(BIN, "pickd"), "--config", self.config, "--profile", "prefix-load"], env=environment,
+            [os.path.join(BIN, "pickd"), "--config", self.config, *self.profile], env=environment,
             preexec_fn=lambda: _LIBC.prctl(1, signal.SIGKILL))
         until = time.monotonic() + 20
         while True:

@@ -29,7 +29,8 @@ class PickTest(unittest.TestCase):
         self.assertEqual({"engine-%d" % at: "127.0.0.1:%d" % (9000 + at) for at in range(ENGINES)},
                          {endpoint.name: endpoint.address for endpoint in pick.endpoints})
         self.assertEqual((pick.name, pick.address), (pick.endpoints[0].name, pick.endpoints[0].address))
-        self.assertEqual((1000, False, False, None), (pick.prompt_tokens, pick.degraded, pick.cut, pick.prefill))
+        self.assertEqual((1000, False, False, None, None),
+                         (pick.prompt_tokens, pick.degraded, pick.cut, pick.prefill, pick.encode))
         for predicted in (pick.ttft_ms, pick.itl_ms):  # None until there are samples
             self.assertTrue(predicted is None or predicted > 0, predicted)
         self.assertNotEqual(pickd.Ticket(0, 0), pick.ticket)
@@ -162,8 +163,52 @@ class PickTest(unittest.TestCase):
         self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     def test_nobody_listening_is_told(self):
-        with self.assertRaises(pickd.NotConnectedError):
+        with self.assertRaises(pickd.NotConnectedError) as raised:
             pickd.Client(self.daemon.socket + "-not")
+        self.assertIn(self.daemon.socket + "-not", raised.exception.detail)
+        self.assertIn(raised.exception.detail, str(raised.exception))
+
+
+STAGES = """  - {name: prefill, address: "127.0.0.1:9100", role: prefill}
+  - {name: decode, address: "127.0.0.1:9200", role: decode}
+  - {name: encode, address: "127.0.0.1:9300", role: encode}
+"""
+SPLIT = """scheduling:
+  apiVersion: llm-d.ai/v1alpha1
+  kind: EndpointPickerConfig
+  plugins:
+    - {type: always-disagg-pd-decider}
+    - {type: always-disagg-multimodal-decider}
+    - type: disagg-profile-handler
+      parameters: {deciders: {prefill: always-disagg-pd-decider, encode: always-disagg-multimodal-decider}}
+    - {type: encode-filter}
+    - {type: prefill-filter}
+    - {type: decode-filter}
+    - {type: max-score-picker}
+  schedulingProfiles:
+    - {name: encode, plugins: [{pluginRef: encode-filter}, {pluginRef: max-score-picker}]}
+    - {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: max-score-picker}]}
+    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}]}"""
+
+
+class SplitTest(unittest.IsolatedAsyncioTestCase):
+    """Requests whose stages are done by different endpoints, by both clients."""
+
+    def setUp(self):
+        self.daemon = Daemon(SPLIT, endpoints=STAGES, profile=None)
+        self.addCleanup(self.daemon.close)
+
+    async def test_a_pick_tells_who_computes_the_prompt_and_who_encodes_its_images(self):
+        text, image = prompt(6, 1000), [pickd.Extra(100, hashlib.sha256(b"cat").digest())]
+        async with pickd.AsyncClient(self.daemon.socket) as tasks:
+            with pickd.Client(self.daemon.socket) as threads:
+                for extras, encode in ((image, ("encode", "127.0.0.1:9300", pickd.Role.ENCODE)), ((), None)):
+                    request = Request(model="m", text=text, extras=extras)
+                    for pick in (threads.pick(request, timeout=60), await tasks.pick(request, timeout=60)):
+                        told = [(stage.name, stage.address, stage.role) if stage else None
+                                for stage in (*pick.endpoints, pick.prefill, pick.encode)]
+                        self.assertEqual([("decode", "127.0.0.1:9200", pickd.Role.DECODE),
+                                          ("prefill", "127.0.0.1:9100", pickd.Role.PREFILL), encode], told)
 
 
 class AloneTest(unittest.TestCase):

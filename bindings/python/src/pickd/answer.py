@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Tuple
 from .request import Role, Ticket
 
 # pickdpy_head and pickdpy_endpoint of native/bridge.h.
-_HEAD = struct.Struct("=IiQQQQddIIIHH")
+_HEAD = struct.Struct("=IiQQQQddIIIHBB")
 _ENDPOINT = struct.Struct("=dIHHH6x")
 # Of a head: what a queue needs before it makes a Pick.
 PEEK = struct.Struct("=IiQ")
@@ -53,9 +53,9 @@ class Endpoint(NamedTuple):
     name: str
     role: Role
     match_tokens: int
-    """Prompt tokens thought cached there."""
+    """Prompt tokens thought cached there; 0 of an encode endpoint."""
     score: float
-    """What the scheduling profile gave it."""
+    """What the scheduling profile gave it; 0 of a prefill or encode endpoint."""
 
 
 class Pick:
@@ -69,9 +69,9 @@ class Pick:
         self._endpoints: Optional[Tuple[Endpoint, ...]] = None
 
     def _unpack(self) -> Tuple[Endpoint, ...]:
-        """All endpoints, the one of the prefill last where there is one."""
+        """All endpoints: after those that may serve, who computes the prompt and who encodes where there are such."""
         if self._endpoints is None:
-            packed, all_count = self._packed, self._head[11] + self._head[12]
+            packed, all_count = self._packed, sum(self._head[11:])
             text, found = _HEAD.size + all_count * _ENDPOINT.size, []
             for at in range(all_count):
                 score, match_tokens, role, address_size, name_size = _ENDPOINT.unpack_from(
@@ -107,7 +107,12 @@ class Pick:
     @property
     def prefill(self) -> Optional[Endpoint]:
         """Who computes the prompt first, of a request that is split; else None."""
-        return self._unpack()[-1] if self._head[12] else None
+        return self._unpack()[self._head[11]] if self._head[12] else None
+
+    @property
+    def encode(self) -> Optional[Endpoint]:
+        """Who turns the request's extras into embeddings before that, where it is split off; else None."""
+        return self._unpack()[-1] if self._head[13] else None
 
     @property
     def reason(self) -> Reason:

@@ -12,7 +12,7 @@ class Error(Exception):
     """A failure that libpickd told of; its subclasses are the kinds there are.
 
     `op` is what was being done ("pick", "open", "report", ...), `errno` the code as in pickd.h, positive, and `detail`
-    the library's last words on this client where it had any; may be empty.
+    the library's words where it had any: of a client that could not be opened, and of arguments; may be empty.
     """
 
     errno: int = 0
@@ -146,6 +146,7 @@ _KINDS: Dict[int, Type[Error]] = {
         NoEndpointError, ShedError, NotFoundError, InvalidError, TooBigError, ExistsError, AccessError,
         NotPermittedError, StaleError, TimedOutError, LimitedError, NotConnectedError, ProtocolError, VersionError,
         TooManyError, OutOfMemoryError, ForkedError, ClosedError)}
+_KINDS[errno.ENFILE] = TooManyError  # the machine's descriptors, in place of this process's
 
 _STATUS: Dict[Type[Error], int] = {
     ShedError: 429, LimitedError: 429, NotFoundError: 404, InvalidError: 400, TooBigError: 400, TimedOutError: 504}

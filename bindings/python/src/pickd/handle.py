@@ -14,6 +14,7 @@ from .request import EndpointSpec, Report
 
 # How long a report waits for room, which a daemon that goes on makes within a millisecond; and between looks.
 _ROOM_PATIENCE_S, _ROOM_PAUSE_S = 1.0, 0.0002
+_WORDS_BYTES = 256  # of the words of a failure
 
 
 class Info(NamedTuple):
@@ -55,10 +56,11 @@ class Handle:
             options.flags = lib.PICKD_OPEN_BUSY_POLL if busy_poll else 0
         except OverflowError as error:
             raise InvalidError("open", None, str(error)) from error
-        opened = ffi.new("pickd_client **")
+        opened, words = ffi.new("pickd_client **"), ffi.new("char[]", _WORDS_BYTES)
+        options.error, options.error_size = words, _WORDS_BYTES
         code = lib.pickd_open(options, opened)
         if code != 0:
-            raise failure("open", code)
+            raise failure("open", code, _text(words))
         self.raw = opened[0]
         block, keys, version = ffi.new("uint32_t *"), ffi.new("uint32_t *"), ffi.new("const char **")
         lib.pickd_daemon_info(self.raw, block, keys, version)
@@ -95,9 +97,9 @@ class Handle:
             return
         error = failure(op, code)
         if isinstance(error, (InvalidError, TooBigError)):
-            buffer = ffi.new("char[256]")
-            lib.pickd_last_error(self.raw, buffer, 256)
-            error = failure(op, code, ffi.string(buffer).decode("utf-8", "replace"))
+            words = ffi.new("char[]", _WORDS_BYTES)
+            lib.pickd_last_error(self.raw, words, _WORDS_BYTES)
+            error = failure(op, code, _text(words))
         raise error
 
     def report(self, report: Report, timeout: Optional[float]) -> None:
@@ -143,6 +145,11 @@ class Handle:
     def reset_endpoint(self, name: str) -> None:
         """pickd_endpoint_reset()."""
         self.call("reset endpoint", lambda: lib.pickd_endpoint_reset(self.raw, c_string(name)))
+
+
+def _text(words: Any) -> str:
+    """What the library put there."""
+    return str(ffi.string(words).decode("utf-8", "replace"))
 
 
 def raw_report(report: Report) -> Any:
