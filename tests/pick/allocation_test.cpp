@@ -1,33 +1,8 @@
 // A pick allocates nothing: this program counts what its threads ask of operator new.
-#include <cstdlib>
-#include <new>
-
 #include "daemon/pick/builtin_profiles.hpp"
 #include "daemon/pick/trace_ring.hpp"
+#include "tests/counted_allocations.hpp"
 #include "tests/pick/pick_fixture.hpp"
-
-namespace {
-
-thread_local std::uint64_t allocations = 0;
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace pickd::pick::test {
 namespace {
@@ -39,20 +14,20 @@ std::uint64_t allocations_of(PickRig& rig, const PickRequest& request) {
   std::uint64_t counted_after_first = 0;
   for (std::uint64_t turn = 0; turn < 50; ++turn) {
     own.ticket.sequence += 1;
-    const std::uint64_t before = allocations;
+    const std::uint64_t before = tests::allocations;
     rig.core().pick(own, rig.topology(), rig.tick, rig.scratch(), rig.counters(), result);
     rig.core().remember(own, result, rig.tick, rig.counters());
     rig.reservations().end(own.ticket, PickRig::kUid);
-    if (turn != 0) counted_after_first += allocations - before;
+    if (turn != 0) counted_after_first += tests::allocations - before;
     ++rig.tick;
   }
   return counted_after_first;
 }
 
 TEST(Allocations, AreCounted) {
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = tests::allocations;
   auto one = std::make_unique<int>(1);
-  EXPECT_EQ(allocations, before + 1);
+  EXPECT_EQ(tests::allocations, before + 1);
 }
 
 TEST(Allocations, AreNoneInAPickWithEveryPlugin) {
@@ -163,9 +138,9 @@ TEST(Allocations, AreNoneInAPickThatIsWrittenDown) {
   const auto request = rig.request(keys);
   EXPECT_EQ(allocations_of(rig, request), 0U);
   std::uint64_t kept = 0;
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = tests::allocations;
   for (int at = 0; at < 100; ++at) kept += ring.put(trace.words()) ? 1 : 0;
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(tests::allocations, before);
   EXPECT_EQ(kept, 100U);
 }
 

@@ -1,32 +1,7 @@
 // A page of any number of lines allocates nothing for them: this program counts what it asks of
 // operator new.
-#include <cstdlib>
-#include <new>
-
+#include "tests/counted_allocations.hpp"
 #include "tests/scrape/support.hpp"
-
-namespace {
-
-thread_local std::uint64_t allocations = 0;
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace pickd::scrape::test {
 namespace {
@@ -46,10 +21,10 @@ TEST(PageAllocations, AreNoneForLinesOnceAReaderIsWarm) {
   PageReader reader(built_in());
   for (int turn = 0; turn < 3; ++turn) {
     reader.begin();
-    const std::uint64_t before = allocations;
+    const std::uint64_t before = tests::allocations;
     for (std::size_t at = 0; at < page.size(); at += 1000)
       reader.feed(std::string_view(page).substr(at, 1000));
-    const std::uint64_t made = allocations - before;
+    const std::uint64_t made = tests::allocations - before;
     EXPECT_EQ(reader.finish().samples, 8U * 503U);
     EXPECT_TRUE(turn == 0 || made == 0) << made;
   }

@@ -297,9 +297,8 @@ TEST(SystemClients, AccountsExactlyForThreadsThatShareAClient) {
   }
 }
 
-TEST(SystemClients, WaitsForAChannelWhenThereAreFewerThanThreads) {
-  Daemon daemon;
-  const Client client(daemon, 2);
+// How many of eight threads that share the client had all of their picks and reports served.
+int threads_of_8_that_pick(const Client& client) {
   std::vector<std::thread> threads;
   std::atomic<int> done{0};
   for (int thread = 0; thread < 8; ++thread) {
@@ -313,27 +312,20 @@ TEST(SystemClients, WaitsForAChannelWhenThereAreFewerThanThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(done.load(), 8);
+  return done.load();
+}
+
+TEST(SystemClients, WaitsForAChannelWhenThereAreFewerThanThreads) {
+  Daemon daemon;
+  const Client client(daemon, 2);
+  EXPECT_EQ(threads_of_8_that_pick(client), 8);
   EXPECT_LE(daemon.status().channels, 2U);
 }
 
 TEST(SystemClients, MakesDoWithTheChannelsThatTheDaemonGrants) {
   Daemon daemon({.listen = {"channels_per_client_max: 2"}});
   const Client client(daemon, 8);
-  std::vector<std::thread> threads;
-  std::atomic<int> done{0};
-  for (int thread = 0; thread < 8; ++thread) {
-    threads.emplace_back([&] {
-      const Result result;
-      for (int at = 0; at < 50; ++at) {
-        if (pick(client, Request("hello"), result) != 0) return;
-        if (client.report(result.ticket(), PICKD_REPORT_DONE) != 0) return;
-      }
-      ++done;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(done.load(), 8) << client.last_error();
+  EXPECT_EQ(threads_of_8_that_pick(client), 8) << client.last_error();
   EXPECT_LE(daemon.status().channels, 2U);
 }
 

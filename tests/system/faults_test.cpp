@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "tests/system/each_answers.hpp"
 #include "tests/system/standstill.hpp"
 
 namespace pickd::systests {
@@ -38,14 +39,7 @@ class Load {
 
   // Returns when every thread has had so many more answers of this kind.
   bool wait_for(bool degraded, std::uint64_t more) {
-    std::vector<std::uint64_t> before;
-    for (auto& worker : workers_) before.push_back(worker->answers(degraded));
-    return eventually([&] {
-      for (std::size_t at = 0; at < workers_.size(); ++at) {
-        if (workers_[at]->answers(degraded) < before[at] + more) return false;
-      }
-      return true;
-    });
+    return each_answers(workers_, degraded, more);
   }
 
   // After end(): each pick was answered with an endpoint, under a ticket of its own.

@@ -7,6 +7,7 @@
 #include <deque>
 #include <set>
 
+#include "tests/system/each_answers.hpp"
 #include "tests/system/queue.hpp"
 #include "tests/system/standstill.hpp"
 
@@ -176,14 +177,7 @@ class QueueLoad {
   ~QueueLoad() { end(); }
 
   bool wait_for(bool degraded, std::uint64_t more) {
-    std::vector<std::uint64_t> before;
-    for (auto& worker : workers_) before.push_back(worker->answers(degraded));
-    return eventually([&] {
-      for (std::size_t at = 0; at < workers_.size(); ++at) {
-        if (workers_[at]->answers(degraded) < before[at] + more) return false;
-      }
-      return true;
-    });
+    return each_answers(workers_, degraded, more);
   }
 
   // Takes the answers of all that is outstanding, then looks at the accounts.
