@@ -2,13 +2,14 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+
+#include "daemon/net/socket_file.hpp"
 
 namespace pickd::admin {
 
@@ -58,7 +59,11 @@ bool is_loopback(const in6_addr& address) {
   return IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == 127;
 }
 
-bool somebody_listens(const sockaddr_un& address) {
+bool somebody_listens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;  // nobody can
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const base::Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
          errno == EAGAIN;
@@ -131,32 +136,14 @@ base::Result<base::Fd> listen_tcp(const TcpAddress& address) {
 }
 
 base::Result<base::Fd> listen_unix_stream(const std::string& path, std::uint32_t mode) {
-  const std::string name = "admin.socket " + path;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return base::Error{-ENAMETOOLONG, name + ": at most " +
-                                          std::to_string(sizeof address.sun_path - 1) + " bytes"};
+  if (somebody_listens(path)) {
+    return base::Error{-EADDRINUSE, "admin.socket " + path + ": somebody listens there already"};
   }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return base::errno_error(name);
-  struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode))
-      return base::Error{-EEXIST, name + ": there is something that is no socket"};
-    if (somebody_listens(address))
-      return base::Error{-EADDRINUSE, name + ": somebody listens there already"};
-    ::unlink(path.c_str());
+  if (!socket.valid()) return base::errno_error("admin.socket " + path);
+  if (auto there = net::listen_at(socket.get(), {"admin.socket", path, mode, ""}); !there) {
+    return there.error();
   }
-  // Nobody may connect before the mode is right.
-  const mode_t mask = ::umask(0777);
-  const int bound =
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  ::umask(mask);
-  if (bound != 0) return base::errno_error(name);
-  if (::chmod(path.c_str(), mode) != 0) return base::errno_error("admin.mode of " + path);
-  if (::listen(socket.get(), kBacklog) != 0) return base::errno_error(name);
   return socket;
 }
 

@@ -8,7 +8,7 @@
 #include "daemon/base/random.hpp"
 #include "daemon/discovery/ranks.hpp"
 #include "daemon/endpoints/configured_spec.hpp"
-#include "daemon/net/unix_socket.hpp"
+#include "daemon/net/socket_file.hpp"
 #include "daemon/prefix/horizons.hpp"
 #include "daemon/scrape/scraper.hpp"
 #include "daemon/scrape/targets.hpp"

@@ -1,40 +1,17 @@
 #include "daemon/net/unix_socket.hpp"
 
-#include <grp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
+
+#include "daemon/net/socket_file.hpp"
 
 namespace pickd::net {
 
 namespace {
-
-constexpr int kBacklog = 128;
-
-// By name, or by number as it stands.
-base::Result<gid_t> find_group(const std::string& group) {
-  if (const struct group* entry = ::getgrnam(group.c_str()); entry != nullptr) return entry->gr_gid;
-  gid_t number = 0;
-  const auto [end, error] = std::from_chars(group.data(), group.data() + group.size(), number);
-  if (error == std::errc() && end == group.data() + group.size()) return number;
-  return base::Error{-ENOENT, "listen.group: there is no group \"" + group + "\" on this machine"};
-}
-
-base::Result<void> give_to_group(const std::string& path, const std::string& group) {
-  if (group.empty()) return {};
-  auto gid = find_group(group);
-  if (!gid) return gid.error();
-  if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0) {
-    return base::errno_error("listen.group: cannot give " + path + " to group " + group);
-  }
-  return {};
-}
 
 // Whoever connects cannot pass descriptors here: sending them fails, at the sender. Linux 6.16;
 // before, they are received and closed apart.
@@ -61,41 +38,14 @@ void take_descriptors(msghdr& message, std::vector<base::Fd>& into) {
 
 }  // namespace
 
-base::Result<void> check_group(const std::string& group) {
-  if (group.empty()) return {};
-  auto gid = find_group(group);
-  return gid ? base::Result<void>() : base::Result<void>(gid.error());
-}
-
 base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
                                    const std::string& group) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return base::Error{-ENAMETOOLONG, "listen.socket " + path + ": at most " +
-                                          std::to_string(sizeof address.sun_path - 1) + " bytes"};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return base::errno_error("socket");
-  struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
-      return base::Error{-EEXIST,
-                         "listen.socket " + path + ": there is something that is no socket"};
-    }
-    ::unlink(path.c_str());
-  }
-  // Nobody may connect before the mode is right.
-  const mode_t mask = ::umask(0777);
-  const int bound =
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  ::umask(mask);
-  if (bound != 0) return base::errno_error("listen.socket " + path);
-  if (auto given = give_to_group(path, group); !given) return given.error();
-  if (::chmod(path.c_str(), mode) != 0) return base::errno_error("listen.mode of " + path);
   refuse_descriptors(socket.get());  // before anybody can connect
-  if (::listen(socket.get(), kBacklog) != 0) return base::errno_error("listen.socket " + path);
+  if (auto there = listen_at(socket.get(), {"listen.socket", path, mode, group}); !there) {
+    return there.error();
+  }
   return socket;
 }
 

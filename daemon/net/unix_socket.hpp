@@ -18,12 +18,10 @@
 namespace pickd::net {
 
 // Listens at `path` (SOCK_SEQPACKET, non-blocking) with permission bits `mode` and, when not empty,
-// `group`. A socket file that is there is replaced: the caller holds the instance lock.
+// `group`. A socket file that is there is replaced: the caller holds the instance lock. Who sees
+// the file can connect (listen_at).
 base::Result<base::Fd> listen_unix(const std::string& path, std::uint32_t mode,
                                    const std::string& group);
-
-// Whether `group` is a group of this machine; empty is.
-base::Result<void> check_group(const std::string& group);
 
 // The next connection, non-blocking; an invalid Fd when there is none.
 base::Result<base::Fd> accept_unix(int listener);
