@@ -272,8 +272,9 @@ int Body::request(std::size_t index, pickd_request& request) const {
   request.extras = nullptr;
   request.extra_count = 0;
   request.extra_stride = 0;
-  request.flags &= ~PICKD_REQUEST_STREAM;
+  request.flags &= ~(PICKD_REQUEST_STREAM | PICKD_REQUEST_MEDIA);
   if ((flags_ & PICKD_BODY_STREAM) != 0) request.flags |= PICKD_REQUEST_STREAM;
+  if (media_count_ != 0) request.flags |= PICKD_REQUEST_MEDIA;
 
   request.expected_output_tokens = 0;
   if (api_ == PICKD_BODY_EMBEDDINGS) {

@@ -14,7 +14,7 @@ namespace pickd::client {
 namespace {
 
 constexpr std::uint32_t kFlagsKnown =
-    PICKD_REQUEST_STREAM | PICKD_REQUEST_SUBSET | PICKD_REQUEST_DRY_RUN;
+    PICKD_REQUEST_STREAM | PICKD_REQUEST_SUBSET | PICKD_REQUEST_DRY_RUN | PICKD_REQUEST_MEDIA;
 constexpr std::size_t kDigestBytesMin = 16;
 constexpr std::size_t kDigestBytesMax = 64;
 
@@ -274,7 +274,8 @@ std::uint64_t PickRequest::write(const PickShape& shape, const StateView& state,
       (shape.cut ? abi::kPickCut : 0) |
       ((request_->flags & PICKD_REQUEST_SUBSET) != 0 ? abi::kPickSubset : 0) |
       ((request_->flags & PICKD_REQUEST_DRY_RUN) != 0 ? abi::kPickDryRun : 0) |
-      (request_->extra_count != 0 ? abi::kPickExtras : 0));
+      (request_->extra_count != 0 || (request_->flags & PICKD_REQUEST_MEDIA) != 0 ? abi::kPickExtras
+                                                                                  : 0));
   record->head.sequence = sequence;
   record->key_count = shape.key_count;
   record->field_bytes = field_bytes_;

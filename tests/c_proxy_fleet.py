@@ -1,5 +1,6 @@
 """What c_proxy_test.py has around the proxy: its build, engines, a daemon. Both folders are the test's arguments."""
 import http.client
+import http.server
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 SOURCE, BINARY = (os.path.abspath(path) for path in sys.argv[1:3]) if len(sys.argv) > 2 else ("", "")
@@ -81,12 +83,46 @@ def eventually(condition):
         time.sleep(0.01)
 
 
-class Fleet:
-    """A daemon, engines and the proxy."""
+class Recorder:
+    """An engine that keeps the headers of each request, and answers with headers of its own."""
 
-    def __init__(self, engines=2, engine_options=("--time-factor", "20"), settings="", proxy_options=(), models="[demo]"):
+    def __init__(self, *headers):
+        recorder = self
+        self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # pylint: disable=invalid-name
+                recorder.asked.append({name.lower(): value for name, value in self.headers.items()})
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                for name, value in (("content-type", "application/json"), ("content-length", "2"), *headers):
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def kill(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Fleet:
+    """A daemon, engines and the proxy. A recorder takes the place of all engines; `roles` are endpoints that others
+    have beside them, and who has a `profile` of None gives one in the settings."""
+
+    def __init__(self, engines=2, engine_options=("--time-factor", "20"), settings="", proxy_options=(), models="[demo]",
+                 recorder=None, roles="", profile="prefix-load"):
         self.directory = tempfile.mkdtemp(prefix="c-proxy")
-        self.engines, self.daemon, self.proxy = [], None, None
+        self.engines, self.daemon, self.proxy = [recorder] if recorder else [], None, None
+        self.roles, self.profile = roles, ["--profile", profile] if profile else []
         try:
             self.start(engines, engine_options, settings, proxy_options, models)
         except BaseException:
@@ -95,13 +131,13 @@ class Fleet:
 
     def start(self, engines, engine_options, settings, proxy_options, models):
         self.socket = os.path.join(self.directory, "s")
-        self.engines = [Listening(os.path.join(BINARY, "bin/enginesim"), "--port", "0", *engine_options)
-                        for _ in range(engines)]
+        self.engines = self.engines or [
+            Listening(os.path.join(BINARY, "bin/enginesim"), "--port", "0", *engine_options) for _ in range(engines)]
         with open(os.path.join(self.directory, "pickd.yaml"), "w", encoding="utf-8") as out:
             out.write(f"listen: {{socket: {self.socket}}}\nstate: {{path: {self.directory}/state, size_mib: 16}}\n"
                       f"scrape: {{enabled: false}}\nlog: {{level: warn}}\n{settings}\nendpoints:\n"
                       + "".join(f'  - {{name: e{at}, address: "127.0.0.1:{engine.port}", models: {models}}}\n'
-                                for at, engine in enumerate(self.engines)))
+                                for at, engine in enumerate(self.engines)) + self.roles)
         self.start_daemon()
         self.proxy = Listening(PROGRAM, "--listen", "127.0.0.1:0", "--socket", self.socket, "--pick-timeout-ms", "5000",
                                *proxy_options)
@@ -111,7 +147,7 @@ class Fleet:
             os.remove(self.socket)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PICKD_")}
         self.daemon = subprocess.Popen([os.path.join(BINARY, "bin/pickd"), "--config",
-                                        os.path.join(self.directory, "pickd.yaml"), "--profile", "prefix-load"],
+                                        os.path.join(self.directory, "pickd.yaml"), *self.profile],
                                        env=environment)
 
     def __enter__(self):

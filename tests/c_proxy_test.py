@@ -19,7 +19,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import c_proxy_fleet
-from c_proxy_fleet import BINARY, PROGRAM, SOURCE, WORK, Fleet, eventually, events, raw_request
+from c_proxy_fleet import BINARY, PROGRAM, SOURCE, WORK, Fleet, Recorder, eventually, events, raw_request
 
 LONG = "Returns within 30 days; frames carry a five-year warranty; batteries two years. " * 40
 
@@ -149,6 +149,54 @@ class Answers(unittest.TestCase):
             fleet.settled()
             self.assertEqual((400, 400, 200 * 12, 0), tuple(fleet.counter(name) for name in (
                 "picks", "requests_done", "output_tokens", "reports_unknown")))
+
+
+SPLIT = """scheduling:
+  apiVersion: llm-d.ai/v1alpha1
+  kind: EndpointPickerConfig
+  plugins:
+    - {type: always-disagg-pd-decider}
+    - {type: always-disagg-multimodal-decider}
+    - type: disagg-profile-handler
+      parameters: {deciders: {prefill: always-disagg-pd-decider, encode: always-disagg-multimodal-decider}}
+    - {type: encode-filter}
+    - {type: prefill-filter}
+    - {type: decode-filter}
+    - {type: max-score-picker}
+  schedulingProfiles:
+    - {name: encode, plugins: [{pluginRef: encode-filter}, {pluginRef: max-score-picker}]}
+    - {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: max-score-picker}]}
+    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}]}"""
+STAGES = """  - {name: prefill, address: "http://127.0.0.1:9100/", role: prefill, models: [demo]}
+  - {name: encode, address: "127.0.0.1:9300", role: encode, models: [demo]}
+"""
+
+
+class Headers(unittest.TestCase):
+    def test_the_engine_hears_who_computes_the_prompt_and_who_encodes_its_images(self):
+        image = {"type": "image_url", "image_url": {"url": "https://images.example/cat.png"}}
+        names = ("x-prefiller-host-port", "x-encoder-hosts-ports")
+        with Fleet(recorder=Recorder(), models="[demo], role: decode", settings=SPLIT, roles=STAGES,
+                   profile=None) as fleet:
+            for content, encode in (([{"type": "text", "text": LONG}, image], "127.0.0.1:9300"), (LONG, None)):
+                body = {"model": "demo", "messages": [{"role": "user", "content": content}]}
+                answer, _ = fleet.proxy.ask("POST", "/v1/chat/completions", body, dict.fromkeys(names, "evil:1"))
+                self.assertEqual(200, answer.status)
+                asked = fleet.engines[0].asked[-1]
+                self.assertEqual(("127.0.0.1:9100", encode), tuple(asked.get(name) for name in names))
+            fleet.settled()
+
+    def test_what_is_between_two_neighbours_does_not_go_on_either_way(self):
+        with Fleet(recorder=Recorder(("connection", "X-Mine ,x-too"), ("x-mine", "1"), ("x-too", "1"),
+                                      ("x-kept", "1"))) as fleet:
+            answer, _ = fleet.proxy.ask("POST", "/v1/completions", {"model": "demo", "prompt": "Hello"}, {
+                "connection": "X-Hop, keep-alive", "x-hop": "1", "keep-alive": "5", "te": "trailers", "x-kept": "1",
+                "authorization": "Bearer t"})
+            self.assertEqual({"x-kept": "1", "authorization": "Bearer t"}, {
+                name: value for name, value in fleet.engines[0].asked[0].items()
+                if name in ("connection", "x-hop", "keep-alive", "te", "x-kept", "authorization")})
+            self.assertEqual((None, None, "1", "2"), tuple(
+                answer.getheader(name) for name in ("x-mine", "x-too", "x-kept", "content-length")))
 
 
 class CallersThatGo(unittest.TestCase):

@@ -40,6 +40,7 @@ type Request struct {
 	EndpointsMax         int // how many endpoints the pick lists, 1 to 8; 0: 8
 
 	Stream bool // the answer will be streamed
+	Media  bool // images, sounds or the like stand in the prompt, though not as Extras
 	DryRun bool // pick, but reserve and remember nothing
 }
 

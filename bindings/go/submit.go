@@ -39,6 +39,9 @@ func (q *queue) submit(request *Request, timeoutMicro int64, slot uint32, look t
 	if request.Stream {
 		to.flags |= C.PICKD_REQUEST_STREAM
 	}
+	if request.Media {
+		to.flags |= C.PICKD_REQUEST_MEDIA
+	}
 	if request.DryRun {
 		to.flags |= C.PICKD_REQUEST_DRY_RUN
 	}

@@ -5,6 +5,7 @@
 #include <event2/bufferevent.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proxy.h"
 
@@ -12,7 +13,10 @@ void answer_start(exchange* it) {
   struct evkeyvalq* headers = evhttp_request_get_output_headers(it->request);
   const struct evkeyval* header;
   TAILQ_FOREACH(header, &it->answer_headers, next) {
-    evhttp_add_header(headers, header->key, header->value);
+    if (header_goes_on(&it->answer_headers, header->key) ||
+        strcasecmp(header->key, "content-length") == 0) {
+      evhttp_add_header(headers, header->key, header->value);
+    }
   }
   evhttp_send_reply_start(it->request, it->status, NULL);
 }

@@ -174,8 +174,7 @@ static void read_body(exchange* it) {
     pickd_body_read_info(it->body, &it->info);
     pickd_body_request(it->body, PICKD_BODY_LONGEST, &it->wanted);
   }
-  it->wanted.attribute_count =
-      attributes_of(it->request, it->attributes, sizeof it->attributes / sizeof it->attributes[0]);
+  it->wanted.attribute_count = attributes_of(it->request, it->attributes, ATTRIBUTES_MAX);
   it->wanted.attributes = it->attributes;
   it->wanted.queue_timeout_us = it->proxy->options.pick_timeout_us;
 }
@@ -226,6 +225,7 @@ static void send_on(exchange* it) {
 void exchange_picked(exchange* it, const pickd_result* result) {
   const int code = pickd_result_status(result);
   const char* prefill = pickd_result_prefill_address(result);
+  const char* encode = pickd_result_encode_address(result);
   size_t at;
   if (code != 0) {
     exchange_refused(it, code);
@@ -241,6 +241,7 @@ void exchange_picked(exchange* it, const pickd_result* result) {
   }
   it->endpoint_count = at;
   snprintf(it->prefill, ENDPOINT_BYTES, "%s", prefill == NULL ? "" : prefill);
+  snprintf(it->encode, ENDPOINT_BYTES, "%s", encode == NULL ? "" : encode);
   send_on(it);
 }
 

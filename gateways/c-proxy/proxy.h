@@ -22,6 +22,7 @@
 enum {
   ENDPOINTS_MAX = 8,
   ENDPOINT_BYTES = 128,       /* of a name or an address, with its end */
+  ATTRIBUTES_MAX = 9,         /* headers that pickd hears of */
   UNSENT_BYTES_MAX = 1 << 20, /* for a caller that reads slowly; the engine waits above that */
 };
 
@@ -106,11 +107,12 @@ typedef struct exchange {
   pickd_body* body; /* what the picks point to */
   pickd_body_info info;
   pickd_request wanted;
-  pickd_attribute attributes[8];
+  pickd_attribute attributes[ATTRIBUTES_MAX];
   pickd_ticket ticket;
   endpoint endpoints[ENDPOINTS_MAX];
-  size_t endpoint_count, at; /* `at`: who has it now */
-  char prefill[ENDPOINT_BYTES];
+  size_t endpoint_count, at;    /* `at`: who has it now */
+  char prefill[ENDPOINT_BYTES]; /* addresses of the stages that others do; empty: none */
+  char encode[ENDPOINT_BYTES];
   int reserved; /* the ticket has to be reported on */
 
   CURL* easy;
@@ -157,8 +159,7 @@ int upstream_send(upstream* u, exchange* it); /* to it->endpoints[it->at]; 0 or 
 void upstream_forget(upstream* u, exchange* it);
 
 /* headers.c */
-int header_is_end_to_end(const char* name, size_t size);
-int header_is(const char* name, size_t size, const char* wanted);
+int header_goes_on(const struct evkeyvalq* headers, const char* name); /* it is one of them */
 struct curl_slist* headers_to_engine(const exchange* it, int* failed);
 size_t attributes_of(struct evhttp_request* request, pickd_attribute* to, size_t to_max);
 

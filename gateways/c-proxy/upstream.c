@@ -100,8 +100,7 @@ static size_t on_header(char* line, size_t one, size_t size, void* of) {
     evhttp_clear_headers(&it->answer_headers);
     curl_easy_getinfo(it->easy, CURLINFO_RESPONSE_CODE, &status);
     it->status = (int)status;
-  } else if (colon != NULL && (header_is_end_to_end(line, (size_t)(colon - line)) ||
-                               header_is(line, (size_t)(colon - line), "content-length"))) {
+  } else if (colon != NULL) {
     const char* value = colon + 1;
     const char* end = line + size;
     char *name, *text;

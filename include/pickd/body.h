@@ -159,9 +159,9 @@ PICKD_API int pickd_body_end(pickd_body *body);
 
 /* Fills the fields of a request for pickd_pick() that the body tells: model, adapter, salt, the
  * prompt as text or token ids with extras, prompt_tokens, session_id, fairness_id, request_id, the
- * stream flag, and expected_output_tokens where the body bounds it so tightly (64) that the bound
- * says something. Others stay as they are; request->struct_size must be set, as PICKD_REQUEST_INIT
- * does.
+ * flags for streams and media, and expected_output_tokens where the body bounds it so tightly (64)
+ * that the bound says something. Others stay as they are; request->struct_size must be set, as
+ * PICKD_REQUEST_INIT does.
  *
  * A body with several prompts is one request to one engine, and its prompts are independent:
  * `index` chooses the one whose blocks are matched, and they are never joined. PICKD_BODY_LONGEST

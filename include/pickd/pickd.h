@@ -233,6 +233,8 @@ typedef struct pickd_request {
 #define PICKD_REQUEST_STREAM 1u  /* the answer will be streamed */
 #define PICKD_REQUEST_SUBSET 2u  /* heed `subset` */
 #define PICKD_REQUEST_DRY_RUN 4u /* pick, but reserve and remember nothing */
+#define PICKD_REQUEST_MEDIA 8u   /* images, sounds or the like stand in the prompt, though not as extras: some
+                                  * schedules split off their encoding */
 
 /* ---- Result ------------------------------------------------------------------------------------ */
 

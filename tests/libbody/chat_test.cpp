@@ -247,6 +247,7 @@ TEST(ChatMedia, DivergeAtTheImage) {
   tail_b.erase(tail_b.begin(), tail_b.begin() + static_cast<std::ptrdiff_t>(before));
   EXPECT_TRUE(share_nothing(tail_a, tail_b));
   EXPECT_EQ(a.info.media_count, 1U);
+  EXPECT_EQ(a.request().flags, PICKD_REQUEST_MEDIA);
 }
 
 TEST(ChatMedia, InAShortPromptStillTellItFromOthers) {

@@ -107,6 +107,13 @@ TEST_F(PickRecords, CarryEveryNumberOfTheRequest) {
   EXPECT_EQ(decoded.record.head.flags, abi::kPickStream | abi::kPickDryRun);
 }
 
+TEST_F(PickRecords, SayThatMediaStandInThePromptAsExtrasOrInItsText) {
+  pickd_request request = PICKD_REQUEST_INIT;
+  EXPECT_EQ(encode(request).record.head.flags, 0);
+  request.flags = PICKD_REQUEST_MEDIA;
+  EXPECT_EQ(encode(request).record.head.flags, abi::kPickExtras);
+}
+
 TEST_F(PickRecords, LeaveSlosThatAreNoTimeToTheDaemon) {
   pickd_request request = PICKD_REQUEST_INIT;
   request.slo_ttft_ms = std::numeric_limits<double>::quiet_NaN();

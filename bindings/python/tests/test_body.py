@@ -58,7 +58,7 @@ class BodyTest(unittest.TestCase):
     def test_token_ids_stay_ids(self):
         self.reader.read("/v1/completions", json.dumps({"model": "m", "prompt": [1, 2, 70000]}).encode())
         request = self.reader.request()
-        self.assertEqual(([1, 2, 70000], b""), (list(request.token_ids), request.text))
+        self.assertEqual(([1, 2, 70000], b"", False), (list(request.token_ids), request.text, request.media))
 
     def test_an_image_stands_in_the_prompt_by_what_names_it(self):
         def read(name):
@@ -67,6 +67,7 @@ class BodyTest(unittest.TestCase):
             return self.reader.request()
 
         self.assertEqual(read("cat.png"), read("cat.png"))
+        self.assertTrue(read("cat.png").media)
         self.assertNotEqual(read("cat.png").text, read("dog.png").text)
         self.assertGreaterEqual(read("cat.png").prompt_tokens, 576)
 

@@ -71,8 +71,9 @@ PluginInfo describe_always_disagg_multimodal_decider() {
       "always-disagg-multimodal-decider",
       PluginKind::kDecider,
       0,
-      "Splits requests whose prompt holds images, audio or the like: extras, or a number above 0 "
-      "in the attribute x-pickd-media, by which a gateway says how many stand in the text.",
+      "Splits requests whose prompt holds images, audio or the like: extras, or such as stand in "
+      "the text, of which a gateway tells by PICKD_REQUEST_MEDIA, as libpickd-body does, or by a "
+      "number above 0 in the attribute x-pickd-media.",
       "",
       {},
       [](Parameters&) -> std::unique_ptr<Plugin> { return std::make_unique<MultimodalDecider>(); }};

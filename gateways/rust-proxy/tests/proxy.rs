@@ -55,6 +55,54 @@ fn what_is_no_completion_passes_too() {
     assert_eq!(daemon.counter("pickd_requests_failed_total"), 0);
 }
 
+const SPLIT: &str = "scheduling:
+  apiVersion: llm-d.ai/v1alpha1
+  kind: EndpointPickerConfig
+  plugins:
+    - {type: always-disagg-pd-decider}
+    - {type: always-disagg-multimodal-decider}
+    - type: disagg-profile-handler
+      parameters:
+        deciders: {prefill: always-disagg-pd-decider, encode: always-disagg-multimodal-decider}
+    - {type: encode-filter}
+    - {type: prefill-filter}
+    - {type: decode-filter}
+    - {type: max-score-picker}
+  schedulingProfiles:
+    - {name: encode, plugins: [{pluginRef: encode-filter}, {pluginRef: max-score-picker}]}
+    - {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: max-score-picker}]}
+    - {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: max-score-picker}]}";
+
+#[test]
+fn the_engine_hears_who_computes_the_prompt_and_who_encodes_its_images() {
+    let (address, asked) = common::record(2);
+    let endpoints = format!(
+        "  - {{name: decode, address: \"{address}\", role: decode}}
+  - {{name: prefill, address: \"http://127.0.0.1:9100/\", role: prefill}}
+  - {{name: encode, address: \"127.0.0.1:9300\", role: encode}}
+"
+    );
+    let daemon = Daemon::start_with(&endpoints, SPLIT, &[]);
+    let proxy = Proxy::start(&daemon, &[]);
+    let image = r#", {"type": "image_url", "image_url": {"url": "https://images.example/1"}}"#;
+    let long = "Once upon a time. ".repeat(200);
+    let forged = [("x-prefiller-host-port", "evil:1"), ("x-encoder-hosts-ports", "evil:1")];
+    for part in [image, ""] {
+        let body = format!(
+            r#"{{"model": "m", "messages": [{{"role": "user", "content": [
+                {{"type": "text", "text": "{long}"}}{part}]}}]}}"#
+        );
+        let path = "/v1/chat/completions";
+        assert_eq!(ask(&proxy.address, "POST", path, &forged, &body).text(), "{}");
+    }
+    let heads = asked.join().unwrap();
+    for (head, encode) in heads.iter().zip([Some("127.0.0.1:9300"), None]) {
+        let told = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        assert_eq!(told("x-prefiller-host-port: "), Some("127.0.0.1:9100"), "{head}");
+        assert_eq!(told("x-encoder-hosts-ports: "), encode, "{head}");
+    }
+}
+
 #[test]
 fn a_stream_passes_piece_by_piece_and_its_first_token_is_reported_at_once() {
     let engine = Engine::start(1.0);

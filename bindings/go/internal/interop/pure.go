@@ -19,7 +19,7 @@ func (c pureClient) Pick(ctx context.Context, r pickd.Request) (pickd.Pick, erro
 		Model: r.Model, Adapter: r.Adapter, Salt: r.Salt, Text: r.Text, TokenIDs: r.TokenIDs,
 		PromptTokens: r.PromptTokens, SessionID: r.SessionID, FairnessID: r.FairnessID, RequestID: r.RequestID,
 		Subset: r.Subset, Priority: r.Priority, ExpectedOutputTokens: r.ExpectedOutputTokens,
-		EndpointsMax: r.EndpointsMax, Stream: r.Stream, DryRun: r.DryRun,
+		EndpointsMax: r.EndpointsMax, Stream: r.Stream, DryRun: r.DryRun, Media: r.Media,
 		SLOTTFTMs: float64(r.SLOTTFT) / float64(time.Millisecond),
 		SLOITLMs:  float64(r.SLOITL) / float64(time.Millisecond),
 	}

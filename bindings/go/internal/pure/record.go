@@ -22,7 +22,7 @@ type Request struct {
 	Priority                         int
 	ExpectedOutputTokens             int
 	EndpointsMax                     int
-	Stream, DryRun                   bool
+	Stream, DryRun, Media            bool
 }
 
 // An Extra stands at an offset of the prompt, in bytes of text or in token ids.
@@ -152,7 +152,7 @@ func (e *encoder) encode(r *Request, s *state, keysMax int, answerBytesMax uint3
 		return syscall.E2BIG
 	}
 	flags := byte(0)
-	for at, set := range [...]bool{r.Stream, cut, r.Subset != nil, r.DryRun} {
+	for at, set := range [...]bool{r.Stream, cut, r.Subset != nil, r.DryRun, r.Media || len(r.Extras) > 0} {
 		if set {
 			flags |= 1 << at
 		}

@@ -167,7 +167,7 @@ class Reader:
             token_ids=memoryview(ids).cast("I") if ids else (), prompt_tokens=raw.prompt_tokens,
             extras=_extras(raw), session_id=_bytes(raw.session_id), fairness_id=_bytes(raw.fairness_id),
             request_id=_bytes(raw.request_id), expected_output_tokens=raw.expected_output_tokens,
-            stream=bool(raw.flags & lib.PICKD_REQUEST_STREAM))
+            stream=bool(raw.flags & lib.PICKD_REQUEST_STREAM), media=bool(raw.flags & lib.PICKD_REQUEST_MEDIA))
 
     def append(self, answer: Answer) -> bool:
         """Appends the answer to the prompt, as the message that the caller will send with the next turn; request()

@@ -102,6 +102,8 @@ class RequestMemory:
             raw.attributes, raw.attribute_count = self._attributes(request.attributes)
         if request.stream:
             raw.flags |= lib.PICKD_REQUEST_STREAM
+        if request.media:
+            raw.flags |= lib.PICKD_REQUEST_MEDIA
         if request.dry_run:
             raw.flags |= lib.PICKD_REQUEST_DRY_RUN
         if request.prompt_tokens:

@@ -81,6 +81,8 @@ class Request:
     """How many endpoints the pick lists, 1 to 8; 0: 8."""
     stream: bool = False
     """The answer will be streamed."""
+    media: bool = False
+    """Images, sounds or the like stand in the prompt, though not as extras."""
     dry_run: bool = False
     """Pick, but reserve and remember nothing."""
 

@@ -113,6 +113,7 @@ pub struct pickd_request {
 pub const PICKD_REQUEST_STREAM: u32 = 1;
 pub const PICKD_REQUEST_SUBSET: u32 = 2;
 pub const PICKD_REQUEST_DRY_RUN: u32 = 4;
+pub const PICKD_REQUEST_MEDIA: u32 = 8;
 
 // ---- Result -------------------------------------------------------------------------------------
 

@@ -243,6 +243,11 @@ impl<'a> Request<'a> {
         self.flag(sys::PICKD_REQUEST_STREAM, on)
     }
 
+    /// Images, sounds or the like stand in the prompt, though not as extras.
+    pub fn media(self, on: bool) -> Self {
+        self.flag(sys::PICKD_REQUEST_MEDIA, on)
+    }
+
     /// Pick, but reserve and remember nothing.
     pub fn dry_run(self, on: bool) -> Self {
         self.flag(sys::PICKD_REQUEST_DRY_RUN, on)

@@ -21,7 +21,6 @@ import "C"
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -115,9 +114,6 @@ func (r *reader) Add(piece []byte) error {
 
 func (r *reader) End() error { return failure(C.bodygo_end(r.raw)) }
 
-// Of a pick.
-const attributesMax = 32
-
 func (r *reader) Request(to *pickd.Request) error {
 	if code := C.bodygo_request(r.raw); code != 0 {
 		return failure(code)
@@ -126,6 +122,7 @@ func (r *reader) Request(to *pickd.Request) error {
 	to.Model, to.Adapter, to.Salt = text(from.model), text(from.adapter), text(from.salt)
 	to.SessionID, to.FairnessID, to.RequestID = text(from.session_id), text(from.fairness_id), text(from.request_id)
 	to.Stream = from.flags&C.PICKD_REQUEST_STREAM != 0
+	to.Media = from.flags&C.PICKD_REQUEST_MEDIA != 0
 	to.PromptTokens, to.ExpectedOutputTokens = int(from.prompt_tokens), int(from.expected_output_tokens)
 	to.Text = make([]string, int(from.text_count))
 	for at, segment := range unsafe.Slice(from.text, int(from.text_count)) {
@@ -141,11 +138,6 @@ func (r *reader) Request(to *pickd.Request) error {
 		extra := (*C.pickd_extra)(unsafe.Add(unsafe.Pointer(from.extras), at*stride))
 		digest := unsafe.Slice((*byte)(extra.digest.data), int(extra.digest.size))
 		to.Extras[at] = pickd.Extra{Offset: int(extra.offset), Digest: digest}
-	}
-	// Most bodies have their images as a part of the text.
-	if r.raw.media_count != 0 && len(to.Attributes) < attributesMax {
-		to.Attributes = append(to.Attributes,
-			pickd.Attribute{Key: "x-pickd-media", Value: strconv.Itoa(int(r.raw.media_count))})
 	}
 	return nil
 }

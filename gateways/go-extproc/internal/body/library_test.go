@@ -65,7 +65,7 @@ func TestABodyAndItsHeadersAreReadInPiecesOfAnySize(t *testing.T) {
 	var first pickd.Request
 	for _, size := range []int{1000, 1, 17} {
 		request, err := read(t, r, "/v1/chat/completions?x=1", text, size, headers...)
-		if err != nil || request.Model != "m" || !request.Stream || request.SessionID != "s" || request.FairnessID != "f" ||
+		if err != nil || request.Model != "m" || !request.Stream || !request.Media || request.SessionID != "s" || request.FairnessID != "f" ||
 			len(request.Text[0]) < 4*576 || !strings.Contains(request.Text[0], "You help.") {
 			t.Fatalf("%+v, %v", request, err)
 		}
@@ -81,7 +81,7 @@ func TestTokenIDsAreReadAsTheyAre(t *testing.T) {
 	r := reader(t, library(t))
 	defer r.Release()
 	request, err := read(t, r, "/v1/completions", `{"model": "m", "prompt": [1, 2, 70000]}`, 9)
-	if err != nil || len(request.TokenIDs) != 3 || request.TokenIDs[2] != 70000 {
+	if err != nil || len(request.TokenIDs) != 3 || request.TokenIDs[2] != 70000 || request.Media {
 		t.Errorf("%+v, %v", request, err)
 	}
 }

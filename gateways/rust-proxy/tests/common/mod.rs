@@ -103,6 +103,33 @@ impl Engine {
     }
 }
 
+/// An engine that takes one request after the other, keeps its head and answers with "{}".
+pub fn record(requests: usize) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let take = move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut from = BufReader::new(&stream);
+        let (mut head, mut size) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            from.read_line(&mut line).unwrap();
+            if let Some(told) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                size = told.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            head += &line;
+        }
+        from.read_exact(&mut vec![0; size]).unwrap();
+        let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+        (&stream).write_all(answer).unwrap();
+        head
+    };
+    (address, std::thread::spawn(move || (0..requests).map(|_| take()).collect()))
+}
+
 /// An address where nobody listens.
 pub fn nobody() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -117,24 +144,30 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn start(addresses: &[&str], more: &str) -> Daemon {
+        let mut endpoints = String::new();
+        for (at, address) in addresses.iter().enumerate() {
+            writeln!(endpoints, "  - {{name: engine-{at}, address: \"{address}\", models: [m]}}")
+                .unwrap();
+        }
+        Daemon::start_with(&endpoints, more, &["--profile", "prefix-load"])
+    }
+
+    /// With endpoints as they stand in the configuration.
+    pub fn start_with(endpoints: &str, more: &str, arguments: &[&str]) -> Daemon {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let directory =
             std::env::temp_dir().join(format!("pickd-rust-proxy-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let place = directory.display();
-        let mut text = format!(
+        let text = format!(
             "listen: {{socket: {place}/s}}\nstate: {{path: {place}/state, size_mib: 16}}\n\
-             scrape: {{enabled: false}}\nlog: {{level: error}}\n{more}\nendpoints:\n"
+             scrape: {{enabled: false}}\nlog: {{level: error}}\n{more}\nendpoints:\n{endpoints}"
         );
-        for (at, address) in addresses.iter().enumerate() {
-            writeln!(text, "  - {{name: engine-{at}, address: \"{address}\", models: [m]}}")
-                .unwrap();
-        }
         std::fs::write(directory.join("pickd.yaml"), text).unwrap();
         let mut command = Command::new(binary("pickd"));
         command.arg("--config").arg(directory.join("pickd.yaml"));
-        command.args(["--profile", "prefix-load"]);
+        command.args(arguments);
         let daemon = Daemon { process: Process::start(command), directory };
         eventually("the daemon listens", || {
             pickd::Options::new().socket(daemon.socket()).open().is_ok()
