@@ -15,7 +15,13 @@ constexpr double kOutputPriorWeight = 10;
 // No answer takes longer; what does is a report about something else.
 constexpr double kSecondsMax = 24 * 3600.0;
 constexpr double kOverdueMinS = 20;
+// Of a class, before anybody is compared with it.
+constexpr std::uint64_t kClassSamplesMin = 50;
 
+// Never below 0: a pick may know of fewer prompt tokens than are not cached.
+double work_of(const Picked& pick) {
+  return std::max(0.0, attention_work(pick.uncached_tokens, pick.prompt_tokens));
+}
 double ttft_weight(double predicted) { return 1 / (.05 + predicted); }
 double itl_weight(double predicted) { return .01 / ((.005 + predicted) * (.005 + predicted)); }
 
@@ -49,7 +55,8 @@ void Learner::picked(const Picked& pick) {
   endpoint.generation = pick.generation;
   endpoint.class_id = class_id;
   learn_size(class_at(class_id), pick);
-  prefill_history(pick).begin(pick.at_s);
+  prefill_history(pick).begin(
+      pick.at_s, {pick.flight, static_cast<double>(pick.uncached_tokens), work_of(pick)});
   flight = Flight{};
   flight.state = Flight::State::kWaiting;
   flight.waits = true;
@@ -68,12 +75,11 @@ Refusal Learner::first_token(std::uint32_t index, double at_s) {
   if (flight.life != lives_[flight.pick.endpoint]) return Refusal::kNone;
   const Picked& pick = flight.pick;
   EngineHistory& history = endpoints_[pick.endpoint].history;
-  if (flight.waits) prefill_history(pick).end_waiting(at_s);
+  if (flight.waits) prefill_history(pick).end_waiting(at_s, index);
   flight.waits = false;
-  prefill_history(pick).computed(at_s, pick.uncached_tokens,
-                                 attention_work(pick.uncached_tokens, pick.prompt_tokens));
+  prefill_history(pick).computed(at_s, pick.uncached_tokens, work_of(pick));
   history.begin_decoding(at_s, pick.kv_tokens);
-  flight.at_first_token = history.look(at_s);
+  flight.at_first_token = history.look(at_s, prefill_rates(pick));
   return Refusal::kNone;
 }
 
@@ -89,7 +95,7 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   if (decoding) {
     history.end_decoding(at_s, pick.kv_tokens);
   } else {
-    if (flight.waits) prefill_history(pick).end_waiting(at_s);
+    if (flight.waits) prefill_history(pick).end_waiting(at_s, index);
     flight.waits = false;
   }
   if (!outcome.served) return Refusal::kNone;
@@ -106,8 +112,9 @@ Refusal Learner::ended(std::uint32_t index, double at_s, const Outcome& outcome)
   if (!possible) return refuse(Refusal::kImpossible);
   // A first token that came over from another endpoint took the way between them too, of which
   // the model knows nothing.
-  if (pick.prefill_endpoint == 0 && !train_ttft(flight, uncached)) return Refusal::kNone;
-  if (tokens >= kItlTokensMin) train_itl(flight, at_s, tokens);
+  if (pick.prefill_endpoint == 0 && !train_ttft(flight, uncached, outcome.noise))
+    return Refusal::kNone;
+  if (tokens >= kItlTokensMin) train_itl(flight, at_s, tokens, outcome.noise);
   return Refusal::kNone;
 }
 
@@ -121,8 +128,14 @@ void Learner::learn_size(Class& of, const Picked& pick) {
   const auto mix = [decay](double& sum, double value) { sum = decay * sum + value; };
   mix(of.pick_weight, 1);
   mix(of.uncached_sum, pick.uncached_tokens);
-  mix(of.work_sum, std::max(0.0, attention_work(pick.uncached_tokens, pick.prompt_tokens)));
+  mix(of.work_sum, work_of(pick));
   mix(of.kv_sum, pick.kv_tokens);
+}
+
+// Of an endpoint of the pick's class, as slow as the pick believed.
+EngineHistory::PrefillRates Learner::prefill_rates(const Picked& pick) const {
+  const TtftFeatures& theta = classes_[pick.class_id].ttft.theta();
+  return {pick.slowness * theta[3] * kTtftScales[3], pick.slowness * theta[4] * kTtftScales[4]};
 }
 
 EngineHistory& Learner::prefill_history(const Picked& pick) {
@@ -142,8 +155,12 @@ bool Learner::is_late(Class& of, double measured_s, double predicted_s) {
   return late && of.late_share < kShareMax && of.ttft.samples() >= options_.samples_min;
 }
 
+// Before it, what a class is mistaken in looks like what its endpoints differ in: whoever got the
+// short prompts would pass for quick.
+bool Learner::knows_its_class(const Class& of) { return of.ttft.samples() >= kClassSamplesMin; }
+
 // False: its report came late, and so what ran since is not what ran while it decoded.
-bool Learner::train_ttft(const Flight& flight, double uncached) {
+bool Learner::train_ttft(const Flight& flight, double uncached, double noise) {
   const Picked& pick = flight.pick;
   Class& of = class_at(pick.class_id);
   const double measured_s = flight.first_token_s - pick.at_s;
@@ -154,13 +171,15 @@ bool Learner::train_ttft(const Flight& flight, double uncached) {
     ++counts_.late;
     return false;
   }
-  if (!of.ttft.add(x, (measured_s + pick.progress_s) / m, ttft_weight(class_s))) {
+  const double learned_s = measured_s * noise + pick.progress_s;
+  if (!of.ttft.add(x, learned_s / m, ttft_weight(class_s))) {
     ++counts_.refused;
     return true;
   }
   ++counts_.ttft_samples;
-  endpoints_[pick.endpoint].slowness.add(measured_s + pick.progress_s, class_s,
-                                         flight.first_token_s);
+  if (knows_its_class(of)) {
+    endpoints_[pick.endpoint].slowness.add(learned_s, class_s, flight.first_token_s);
+  }
   if (pick.ttft_s > 0) {
     of.accuracy.ttft.add(pick.ttft_s, measured_s);
     times_->add_ttft(pick.ttft_s, measured_s);
@@ -168,11 +187,11 @@ bool Learner::train_ttft(const Flight& flight, double uncached) {
   return true;
 }
 
-void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
+void Learner::train_itl(const Flight& flight, double at_s, double tokens, double noise) {
   const Picked& pick = flight.pick;
   Class& of = class_at(pick.class_id);
   const EngineHistory::Look from = flight.at_first_token;
-  const EngineHistory::Look to = endpoints_[pick.endpoint].history.look(at_s);
+  const EngineHistory::Look to = endpoints_[pick.endpoint].history.look(at_s, prefill_rates(pick));
   const double window_s = to.at_s - from.at_s;
   const double gaps = tokens - 1;
   const double measured_s = (at_s - flight.first_token_s) / gaps;
@@ -185,12 +204,14 @@ void Learner::train_itl(const Flight& flight, double at_s, double tokens) {
                                      (to.prefill_tokens - from.prefill_tokens) / gaps,
                                      (to.prefill_work - from.prefill_work) / gaps);
   const double class_s = of.itl.predict(x);
-  if (!of.itl.add(x, measured_s / pick.slowness, itl_weight(class_s))) {
+  const double learned_s = measured_s * noise;
+  if (!of.itl.add(x, learned_s / pick.slowness, itl_weight(class_s))) {
     ++counts_.refused;
     return;
   }
   ++counts_.itl_samples;
-  endpoints_[pick.endpoint].slowness.add(measured_s * gaps, class_s * gaps, at_s);
+  if (knows_its_class(of))
+    endpoints_[pick.endpoint].slowness.add(learned_s * gaps, class_s * gaps, at_s);
   of.accuracy.itl_given.add(class_s * pick.slowness, measured_s);
   if (pick.itl_s > 0) {
     of.accuracy.itl.add(pick.itl_s, measured_s);
@@ -221,7 +242,8 @@ void Learner::stop_waiting_if_silent(std::uint32_t index, double now_s) {
   if (flight.state != Flight::State::kWaiting || !flight.waits) return;
   if (now_s - flight.pick.at_s < first_token_due_s(flight.pick.ttft_s)) return;
   flight.waits = false;
-  if (flight.life == lives_[flight.pick.endpoint]) prefill_history(flight.pick).end_waiting(now_s);
+  if (flight.life == lives_[flight.pick.endpoint])
+    prefill_history(flight.pick).end_waiting(now_s, index);
 }
 
 std::vector<Learner::Overdue> Learner::take_overdue(double now_s) {

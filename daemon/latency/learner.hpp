@@ -48,6 +48,8 @@ struct Outcome {
   bool served = true;  // false: failed or cancelled; trains nothing
   std::optional<std::uint32_t> output_tokens;
   std::optional<std::uint32_t> cached_tokens;
+  // Learned is this times what was measured: 1, but in simulations that want noise.
+  double noise = 1;
 };
 
 enum class Refusal : std::uint8_t { kNone, kUnknownFlight, kOutOfOrder, kImpossible };
@@ -148,12 +150,14 @@ class Learner {
     EngineHistory::Look at_first_token;
   };
 
-  bool train_ttft(const Flight& flight, double uncached);
-  void train_itl(const Flight& flight, double at_s, double tokens);
+  bool train_ttft(const Flight& flight, double uncached, double noise);
+  void train_itl(const Flight& flight, double at_s, double tokens, double noise);
+  static bool knows_its_class(const Class& of);
   bool is_late(Class& of, double measured_s, double predicted_s);
   void learn_output(Class& of, double tokens);
   void learn_size(Class& of, const Picked& pick);
   EngineHistory& prefill_history(const Picked& pick);
+  EngineHistory::PrefillRates prefill_rates(const Picked& pick) const;
   void stop_waiting_if_silent(std::uint32_t index, double now_s);
   double overdue_after_s(const Flight& flight) const;
   Class& class_at(std::uint32_t class_id);

@@ -174,6 +174,7 @@ void LiveLoad::drop_overtaken(std::uint32_t endpoint_id, std::uint32_t ticket,
     size.uncached_tokens = static_cast<std::uint32_t>(packed >> 32);
     size.kv_tokens = line.kv_tokens_of[head % kLine].load(kRelaxed);
     if (!leave_line(line, head)) return;
+    endpoints_[endpoint_id].head_ns.store(now_ns, kRelaxed);
     add_queued(endpoint_id, -1, size);
     move_head(endpoint_id);
   }
@@ -200,8 +201,11 @@ void LiveLoad::leave_queue(const Look& flight, Place decode, std::uint64_t now_n
   if (!counts(waited_there)) return;
   if (split) add_running(flight.prefill, -1, -static_cast<std::int64_t>(flight.size.kv_tokens));
   if (flight.ticket != 0) {
-    if (!leave_line(lines_[waited_there.endpoint], flight.ticket)) return;  // dropped before
-    endpoints_[waited_there.endpoint].head_ns.store(now_ns, kRelaxed);
+    Line& line = lines_[waited_there.endpoint];
+    // Who overtakes the head takes nothing away from what was done for it.
+    const bool was_head = line.head.load(kRelaxed) == flight.ticket;
+    if (!leave_line(line, flight.ticket)) return;  // dropped before
+    if (was_head) endpoints_[waited_there.endpoint].head_ns.store(now_ns, kRelaxed);
     move_head(waited_there.endpoint);
     drop_overtaken(waited_there.endpoint, flight.ticket, now_ns);
   }

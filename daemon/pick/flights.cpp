@@ -129,18 +129,21 @@ void Flights::publish(const latency::Coefficients& newest) {
   coefficients_.publish(std::move(made));
 }
 
-std::size_t Flights::teach(latency::Learner& learner) {
+std::size_t Flights::teach(latency::Learner& learner, const std::function<double()>& noise) {
   std::size_t taken = 0;
-  const auto use = [&learner](const FlightQueue::Cell& cell) {
+  const auto use = [&learner, &noise](const FlightQueue::Cell& cell) {
     const FlightQueue::Event& event = cell.event;
     switch (event.kind) {
       case FlightQueue::Kind::kPicked: learner.picked(cell.picked); break;
       case FlightQueue::Kind::kFirstToken:
         learner.first_token(event.flight, seconds(event.at_ns));
         break;
-      case FlightQueue::Kind::kEnded:
-        learner.ended(event.flight, seconds(event.at_ns), outcome_of(event.end));
+      case FlightQueue::Kind::kEnded: {
+        latency::Outcome outcome = outcome_of(event.end);
+        if (noise) outcome.noise = noise();
+        learner.ended(event.flight, seconds(event.at_ns), outcome);
         break;
+      }
     }
   };
   while (queue_.take(use)) ++taken;

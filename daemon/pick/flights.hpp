@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "abi/limits.hpp"
@@ -61,8 +62,9 @@ class Flights final : public endpoints::FlightObserver {
   // -- by the learner thread -------------------------------------------------------------------
   // Draws down flights whose reports are lost; returns how many. Once a second is enough.
   std::size_t draw_down(latency::Learner& learner, std::uint64_t now_ns);
-  // Hands all events so far to the learner; returns how many.
-  std::size_t teach(latency::Learner& learner);
+  // Hands all events so far to the learner; returns how many. `noise`, of a simulation: gives for
+  // each answer the factor by which what is learned from it is off.
+  std::size_t teach(latency::Learner& learner, const std::function<double()>& noise = {});
   // Where one of the numbers cannot be, picks predict nothing until better ones are published.
   void publish(const latency::Coefficients& newest);
   std::uint64_t events_dropped() const { return dropped_.load(std::memory_order_relaxed); }

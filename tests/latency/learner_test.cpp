@@ -16,7 +16,7 @@ double uniform(base::Random& random) { return static_cast<double>(random.next() 
 // Requests one after another: 50 us a prompt token, 20 ms a decode step.
 class OneAtATime {
  public:
-  explicit OneAtATime(Learner& learner) : learner_(learner) {}
+  explicit OneAtATime(Learner& learner, double noise = 1) : learner_(learner), noise_(noise) {}
 
   void serve(std::uint16_t endpoint, std::uint32_t prompt, std::uint32_t output, double slowness,
              bool stream = true) {
@@ -38,13 +38,15 @@ class OneAtATime {
     now_s_ += prompt * 50e-6 * slowness;
     if (stream) learner_.first_token(1, now_s_);
     now_s_ += (output - 1) * .02 * slowness;
-    learner_.ended(1, now_s_, {.served = true, .output_tokens = output, .cached_tokens = 0});
+    learner_.ended(1, now_s_,
+                   {.served = true, .output_tokens = output, .cached_tokens = 0, .noise = noise_});
     now_s_ += .01;
   }
   double now_s() const { return now_s_; }
 
  private:
   Learner& learner_;
+  double noise_;
   double now_s_ = 1;
 };
 
@@ -80,7 +82,20 @@ TEST(Learner, TellsASlowEndpointFromItsClass) {
   EXPECT_NEAR(known.endpoint(2).slowness / known.endpoint(3).slowness, 1, .1);
 }
 
-// Case 97: an answer that comes as a whole has its first token at its end.
+// The class believes in a steep price of a token, and one endpoint gets short prompts only.
+TEST(Learner, ComparesNobodyWithAClassThatItDoesNotKnowYet) {
+  Learner learner(8, 8);
+  OneAtATime engine(learner);
+  for (int i = 0; i < 40; ++i) {
+    const bool is_short = i % 2 == 0;
+    engine.serve(is_short ? 1 : 2, is_short ? 100 : 20'000, 20, 1);
+    const Coefficients& known = learner.coefficients(engine.now_s());
+    ASSERT_FLOAT_EQ(known.endpoint(1).slowness, 1) << "after " << i + 1;
+    ASSERT_FLOAT_EQ(known.endpoint(2).slowness, 1) << "after " << i + 1;
+  }
+}
+
+// Field case 97: an answer that comes as a whole has its first token at its end.
 TEST(Learner, LearnsNothingOfTtftAndItlFromAnswersThatAreNotStreamed) {
   Learner learner(8, 8);
   OneAtATime engine(learner);
@@ -89,6 +104,17 @@ TEST(Learner, LearnsNothingOfTtftAndItlFromAnswersThatAreNotStreamed) {
   EXPECT_EQ(learner.counts().itl_samples, 0U);
   // But how long answers are is told all the same.
   EXPECT_LT(learner.coefficients(engine.now_s()).classes[0].output_tokens, 150);
+}
+
+TEST(Learner, LearnsWhatIsOffAndJudgesItselfByWhatWas) {
+  Learner exact(8, 8);
+  Learner noisy(8, 8);
+  for (Learner* learner : {&exact, &noisy}) {
+    OneAtATime engine(*learner, learner == &noisy ? 1.5 : 1);
+    for (int i = 0; i < 400; ++i) engine.serve(1, 1000 + static_cast<std::uint32_t>(i), 50, 1);
+  }
+  EXPECT_LT(exact.accuracy(0).itl_given.mape(), .05);
+  EXPECT_NEAR(noisy.accuracy(0).itl_given.mape(), .5, .1);
 }
 
 TEST(Learner, ForgetsAnEndpointWhoseGenerationIsGone) {

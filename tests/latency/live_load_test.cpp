@@ -55,6 +55,18 @@ TEST(LiveLoad, TakesTheOldestAsHeadWhenOthersLeaveFirst) {
   EXPECT_FLOAT_EQ(live.load(1, 1, 5 * kSecondNs).head_tokens, 300);
 }
 
+TEST(LiveLoad, KeepsTheAgeOfAHeadThatWasOvertaken) {
+  LiveLoad live(4, 16);
+  live.begin(1, {{1, 1}}, {1000, 1000, 1000}, true, 1 * kSecondNs);
+  live.begin(2, {{1, 1}}, {1000, 1000, 1000}, true, 2 * kSecondNs);
+  live.begin(3, {{1, 1}}, {1000, 1000, 1000}, true, 2 * kSecondNs);
+  live.first_token(2, 4 * kSecondNs);
+  EXPECT_FLOAT_EQ(live.load(1, 1, 5 * kSecondNs).head_age_s, 4)
+      << "what was done for it is not undone";
+  live.first_token(1, 6 * kSecondNs);
+  EXPECT_FLOAT_EQ(live.load(1, 1, 7 * kSecondNs).head_age_s, 1);
+}
+
 TEST(LiveLoad, BeginsAnewWithAGeneration) {
   LiveLoad live(4, 16);
   live.begin(1, {{1, 1}}, {1000, 1000, 1000}, true, kSecondNs);

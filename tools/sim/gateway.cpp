@@ -114,7 +114,7 @@ Chosen Gateway::pick(const SimRequest& request, double now_s) {
   asked.stream = true;
   asked.slo_ttft_ms = static_cast<float>(request.slo_ttft_s * 1000);
   asked.slo_itl_ms = static_cast<float>(request.slo_itl_s * 1000);
-  asked.ticket = {kClient, picked_s_.size() + 1};
+  asked.ticket = {kClient, ++tickets_};
   asked.uid = kUid;
   asked.now_ns = ns_of(now_s);
   const std::uint64_t tick = tick_of(now_s);
@@ -124,28 +124,26 @@ Chosen Gateway::pick(const SimRequest& request, double now_s) {
     throw std::runtime_error("a pick failed: " + std::to_string(result.status));
   if (!result.reserved) throw std::runtime_error("more requests in flight than reservations");
   core_->remember(asked, result, tick, counters_);
-  picked_s_.push_back(now_s);
   return {static_cast<std::uint32_t>(result.endpoints[0].endpoint->id - 1), asked.ticket.sequence,
           result.predicted_ttft_ms * 1e-3, result.predicted_itl_ms * 1e-3};
 }
 
-double Gateway::reported(std::uint64_t ticket, double now_s) {
-  if (options_.report_noise <= 0) return now_s;
-  base::Random random(ticket * 0x9E3779B97F4A7C15ULL ^ options_.seed);
-  const auto uniform = [&] { return (static_cast<double>(random.next() >> 11) + .5) * 0x1p-53; };
+// Whole latencies are learned a little off. When reports come is what the daemon's own clock says:
+// they carry no time.
+double Gateway::noise() {
+  const auto uniform = [&] { return (static_cast<double>(random_.next() >> 11) + .5) * 0x1p-53; };
   const double normal =
       std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform());
-  const double picked_s = picked_s_[ticket - 1];
-  return picked_s + (now_s - picked_s) * std::exp(options_.report_noise * normal);
+  return std::exp(options_.report_noise * normal);
 }
 
 void Gateway::first_token(std::uint64_t ticket, double now_s) {
-  reservations_.first_token({kClient, ticket}, kUid, ns_of(reported(ticket, now_s)));
+  reservations_.first_token({kClient, ticket}, kUid, ns_of(now_s));
 }
 
 void Gateway::done(std::uint64_t ticket, double now_s, std::uint32_t prompt_tokens,
                    std::uint32_t cached_tokens, std::uint32_t output_tokens) {
-  reservations_.end({kClient, ticket}, kUid, nullptr, ns_of(reported(ticket, now_s)),
+  reservations_.end({kClient, ticket}, kUid, nullptr, ns_of(now_s),
                     {true, prompt_tokens, cached_tokens, output_tokens});
 }
 
@@ -177,7 +175,8 @@ void Gateway::turn(double now_s) {
     drawn_down_s_ = now_s;
     flights_.draw_down(learner_, ns_of(now_s));
   }
-  if (flights_.teach(learner_) != 0) {
+  const auto noise = [this] { return options_.report_noise > 0 ? this->noise() : 1; };
+  if (flights_.teach(learner_, noise) != 0) {
     newest_ = &learner_.coefficients(now_s + kEpochS);
     flights_.publish(*newest_);
   }

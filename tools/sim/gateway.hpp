@@ -22,7 +22,7 @@ struct GatewayOptions {
   std::uint64_t capacity_blocks = 5000;  // of an endpoint; 0: unknown
   double ttl_s = 1800;
   double lease_s = 600;
-  double report_noise = 0;  // standard deviation of a reported latency, as a share of it
+  double report_noise = 0;  // standard deviation of a learned latency, as a share of it
   std::uint64_t seed = 1;
 };
 
@@ -61,8 +61,7 @@ class Gateway {
   struct Free {
     void operator()(abi::Word* words) const;
   };
-  // A reported time is a little off; the same request stays off by the same factor.
-  double reported(std::uint64_t ticket, double now_s);
+  double noise();
 
   GatewayOptions options_;
   std::uint64_t lines_;
@@ -85,7 +84,7 @@ class Gateway {
   std::unique_ptr<pick::PickScratch> scratch_;
   latency::Learner learner_;
   const latency::Coefficients* newest_;
-  std::vector<double> picked_s_;  // by ticket
+  std::uint64_t tickets_ = 0;  // given so far
   std::vector<std::uint64_t> keys_;
   std::uint32_t lease_cursor_ = 0;
   double drawn_down_s_ = 0;

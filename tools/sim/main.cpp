@@ -309,7 +309,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--report-noise", arguments.sim.report_noise,
-                 "Noise of reported latencies, as a share")
+                 "Noise of latencies that are learned from, as a share")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--step-ms", arguments.rates_ms.step, "An engine's step without work, ms")

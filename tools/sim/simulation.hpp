@@ -28,7 +28,7 @@ struct SimOptions {
   // Of an engine at full speed: a large model on one node of current hardware.
   enginesim::StepRates rates{.step_s = .008, .prefill_s = 7e-5};
   double step_noise = 0;          // of an engine's steps
-  double report_noise = 0;        // of reported latencies
+  double report_noise = 0;        // of latencies that are learned from
   double slow_share = 0;          // of the engines ...
   double slow_factor = .5;        // ... that run at this speed
   double reports_lost_share = 0;  // requests whose reports never come
