@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "abi/limits.hpp"
+#include "daemon/config/address.hpp"
 #include "daemon/config/map_reader.hpp"
 #include "daemon/config/sections.hpp"
 
@@ -14,37 +15,6 @@ constexpr std::uint64_t kCapacityTokensMin = 1024;
 constexpr std::uint64_t kCapacityTokensMax = 1'000'000'000;
 const std::vector<std::string> kRoles = {"both", "decode", "prefill",
                                          "encode"};  // in the order of Role
-
-// What is wrong with an address; empty when nothing is. Loose on purpose: the gateway dials it, not
-// pickd.
-std::string address_mistake(const std::string& address) {
-  if (address.find_first_of(" \t") != std::string::npos) return "must not hold spaces";
-  const std::size_t scheme = address.find("://");
-  if (scheme != std::string::npos) {
-    return scheme == 0 || scheme + 3 == address.size()
-               ? "must have a scheme and a host, such as http://10.0.0.1:8000"
-               : "";
-  }
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0)
-    return "needs a port or a scheme, such as 10.0.0.1:8000";
-  if (address.find(':') != colon && address[colon - 1] != ']') {
-    return "has several colons; write an IPv6 address in brackets, such as [fd00::1]:8000";
-  }
-  const std::string port = address.substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      port.find_first_not_of("0123456789") == std::string::npos;
-  const int number = digits ? std::stoi(port) : 0;
-  return number >= 1 && number <= 65535 ? "" : "must end with a port from 1 to 65535";
-}
-
-// Likewise for a metrics URL; empty stands for the address.
-std::string metrics_url_mistake(const std::string& url) {
-  if (url.empty()) return "";
-  const bool scheme = url.rfind("http://", 0) == 0 || url.rfind("https://", 0) == 0;
-  if (scheme && url.find_first_of(" \t") == std::string::npos) return "";
-  return "must be a URL such as http://10.0.0.1:8000/metrics; is " + shown(url);
-}
 
 Role role_of(const std::string& name) {
   return static_cast<Role>(std::find(kRoles.begin(), kRoles.end(), name) - kRoles.begin());
@@ -104,7 +74,8 @@ EndpointConfig read_endpoint(const Node& node, const std::string& key, const std
   endpoint.capacity_tokens = read_capacity_tokens(read);
   endpoint.metrics_url = read.text("metrics_url", "", 0, abi::kMetricsUrlBytesMax);
   const std::string url_mistake = metrics_url_mistake(endpoint.metrics_url);
-  if (!url_mistake.empty()) read.refuse("metrics_url", url_mistake);
+  if (!url_mistake.empty())
+    read.refuse("metrics_url", url_mistake + "; is " + shown(endpoint.metrics_url));
   endpoint.engine = read.text("engine", "", 0, abi::kEngineBytesMax);
   if (read.has("rank")) {
     endpoint.rank = static_cast<std::uint32_t>(read.integer("rank", 0, 0, abi::kRankMax));

@@ -51,6 +51,10 @@ base::Result<void> check_config(const config::Config& config) {
   if (auto layout = state::lay_out(state_parameters(config, false)); !layout) return layout.error();
   if (auto scrape = scrape::check_scrape(config.scrape); !scrape) return scrape;
   if (auto admin = admin::check(config.admin); !admin) return admin;
+  for (const config::EndpointConfig& endpoint : config.endpoints) {
+    const auto spec = endpoints::spec_of(endpoint, config.state.block_tokens);
+    if (auto checked = endpoints::check_spec(spec); !checked) return checked;
+  }
   return net::check_group(config.listen.group);
 }
 

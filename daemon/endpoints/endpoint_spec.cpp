@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/key.hpp"
+#include "daemon/config/address.hpp"
 
 namespace pickd::endpoints {
 
@@ -10,11 +11,20 @@ namespace {
 
 bool is_control(char letter) { return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F; }
 
-// A name that may be anything, for a log.
+// A text that may be anything, for a log.
 std::string shown(const std::string& name) {
   std::string text = name.substr(0, abi::kEndpointNameBytesMax);
   std::replace_if(text.begin(), text.end(), is_control, '?');
   return text.size() == name.size() ? text : text + "...";
+}
+
+// What is wrong with where it is; empty when nothing is.
+std::string place_mistake(const EndpointSpec& spec) {
+  if (std::string mistake = config::address_mistake(spec.address); !mistake.empty())
+    return "its address " + mistake + ", is \"" + shown(spec.address) + "\"";
+  if (std::string mistake = config::metrics_url_mistake(spec.metrics_url); !mistake.empty())
+    return "its metrics URL " + mistake + ", is \"" + shown(spec.metrics_url) + "\"";
+  return "";
 }
 
 }  // namespace
@@ -46,6 +56,10 @@ base::Result<void> check_spec(const EndpointSpec& spec) {
   }
   if (spec.metrics_url.size() > abi::kMetricsUrlBytesMax) {
     return refuse("its metrics URL must have at most 255 bytes");
+  }
+  if (const std::string mistake = place_mistake(spec); !mistake.empty()) return refuse(mistake);
+  if (spec.capacity_blocks > kCapacityBlocksMax) {
+    return refuse("its capacity must be at most 1000000000 blocks, or 0 for the configured one");
   }
   if (spec.engine.size() > abi::kEngineBytesMax) {
     return refuse("its engine must have at most 63 bytes");

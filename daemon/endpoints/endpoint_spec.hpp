@@ -12,6 +12,8 @@
 
 namespace pickd::endpoints {
 
+constexpr std::uint64_t kCapacityBlocksMax = 1'000'000'000;
+
 struct EndpointSpec {
   std::string name;
   std::string address;
@@ -47,7 +49,8 @@ struct EndpointSpec {
   bool operator==(const EndpointSpec&) const = default;
 };
 
-// Refuses empty or over-long names and addresses, too many models, labels or adapters.
+// Refuses empty or over-long names and addresses, addresses that nothing could be sent to, too many
+// models, labels or adapters. The same for all sources.
 base::Result<void> check_spec(const EndpointSpec& spec);
 
 // The hash under which an adapter stands in an endpoint's record. Never 0.

@@ -426,7 +426,7 @@ typedef struct pickd_label {
 typedef struct pickd_endpoint {
   size_t struct_size;  /* sizeof(pickd_endpoint) */
   const char *name;    /* unique, 1..127 bytes */
-  const char *address; /* "host:port" or a URL, 1..127 bytes; handed out as it is */
+  const char *address; /* "host:port" or a URL, 1..127 bytes; handed out as it is. -EINVAL for others */
   const char *pool;    /* NULL: "default" */
   pickd_role role;
   const char *const *models; /* NULL: serves any model. At most 64. */

@@ -131,6 +131,15 @@ const BadSpec kBadSpecs[] = {
     {"LongAddress", [](EndpointSpec& s) { s.address = std::string(128, 'a'); }, "1 to 127 bytes"},
     {"NulInName", [](EndpointSpec& s) { s.name = std::string("a\0b", 3); }, "NUL"},
     {"NulInAddress", [](EndpointSpec& s) { s.address = std::string("a\0b", 3); }, "NUL"},
+    {"AddressWithoutPort", [](EndpointSpec& s) { s.address = "h"; }, "needs a port or a scheme"},
+    {"AddressWithoutHost", [](EndpointSpec& s) { s.address = ":8"; }, "needs a port or a scheme"},
+    {"PortTooHigh", [](EndpointSpec& s) { s.address = "h:99999"; }, "port from 1 to 65535, is"},
+    {"BlankInAddress", [](EndpointSpec& s) { s.address = "a b:1"; }, "must not hold spaces"},
+    {"PathBehindPort", [](EndpointSpec& s) { s.address = "h:8/<b>"; }, "end with a port"},
+    {"MetricsOfAFile", [](EndpointSpec& s) { s.metrics_url = "file:///x"; }, "metrics URL must be"},
+    {"MetricsOfAUser", [](EndpointSpec& s) { s.metrics_url = "http://u@h/m"; }, "a user name"},
+    {"CapacityBelowZero", [](EndpointSpec& s) { s.capacity_blocks = UINT64_MAX; },
+     "at most 1000000"},
     {"EmptyPool", [](EndpointSpec& s) { s.pool = ""; }, "pool"},
     {"TooManyModels", [](EndpointSpec& s) { s.models.assign(65, "m"); }, "64 models"},
     {"EmptyModel", [](EndpointSpec& s) { s.models = {""}; }, "1 to 255 bytes"},
@@ -144,12 +153,13 @@ INSTANTIATE_TEST_SUITE_P(Each, CheckSpec, ::testing::ValuesIn(kBadSpecs),
                          [](const auto& param) { return std::string(param.param.what); });
 
 TEST(CheckSpecLimits, TakesEverythingAtItsLimit) {
-  EndpointSpec made = spec(std::string(127, 'n'), std::string(127, 'a'));
+  EndpointSpec made = spec(std::string(127, 'n'), std::string(125, 'a') + ":1");
   made.models.assign(64, std::string(255, 'm'));
   made.labels.resize(64);
   made.adapters_active.assign(16, "x");
   made.adapters_waiting.assign(16, "y");
   made.kv_use_ppm = 1'000'000;
+  made.capacity_blocks = kCapacityBlocksMax;
   EXPECT_TRUE(check_spec(made).ok());
 }
 

@@ -1,6 +1,7 @@
 // Who is scraped and where; what an answer means; what the settings come to.
 #include <gtest/gtest.h>
 
+#include "daemon/config/address.hpp"
 #include "daemon/scrape/scraper.hpp"
 #include "daemon/scrape/targets.hpp"
 #include "daemon/scrape/verdict.hpp"
@@ -34,6 +35,35 @@ TEST(ScrapeTargets, AreAtTheConfiguredPathOfTheAddress) {
   EXPECT_EQ(url(scrape, at("10.0.0.1:8000")), "https://10.0.0.1:8000/stats");
   EXPECT_EQ(url(scrape, at("http://10.0.0.1:8000")), "http://10.0.0.1:8000/stats");
   EXPECT_EQ(url(scrape, at("10.0.0.1:8000", "http://10.0.0.1:9/m?x")), "http://10.0.0.1:9/m?x");
+}
+
+// What the check of endpoints lets through must be what can be asked: else nobody would tell that
+// an endpoint is not watched.
+TEST(ScrapeTargets, AreWhatTheCheckOfEndpointsLetsThrough) {
+  for (const char* text : {"http://h/m",
+                           "https://h:1",
+                           "http://h?x",
+                           "http://[fd00::1]:80/m",
+                           "http://[fd00::1]/m",
+                           "http://h:65535",
+                           "http://10.0.0.1:9/a/b?c=d:e@f",
+                           "http://",
+                           "http://:80/",
+                           "http://h:0",
+                           "http://h:65536",
+                           "http://h:x",
+                           "http://h:/m",
+                           "http://fd00::1/m",
+                           "http://u@h/m",
+                           "http://h/m#x",
+                           "http://h/\\m",
+                           "http://h /m",
+                           "ftp://h/m",
+                           "h:80/m"}) {
+    const bool taken = config::metrics_url_mistake(text).empty();
+    const bool has_scheme = std::string(text).rfind("http", 0) == 0;  // the reader needs none
+    EXPECT_EQ(taken, has_scheme && is_scraped(defaults(), at("10.0.0.1:1", text))) << text;
+  }
 }
 
 TEST(ScrapeTargets, HaveOnePageForEachPortOnce) {

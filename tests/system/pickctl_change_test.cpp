@@ -2,6 +2,8 @@
 // faults, and completion.
 #include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -85,8 +87,41 @@ TEST(SystemPickctlChange, AddsUpdatesAndRemovesAnEndpoint) {
   EXPECT_EQ(ctl(daemon, add).exit_code, 1) << "it is there already";
   EXPECT_EQ(ctl(daemon, {"add", "new", "10.0.0.10:8000", "--update"}).output, "updated new\n");
   EXPECT_EQ(ctl(daemon, {"add", "x", "10.0.0.9:1", "--label", "zone"}).exit_code, 2);
+  EXPECT_EQ(ctl(daemon, {"add", "x", "10.0.0.9:1", "--capacity-blocks", "-1"}).exit_code, 2);
+  const Ended nowhere = ctl(daemon, {"add", "x", "10.0.0.9"});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_NE(nowhere.errors.find("needs a port"), std::string::npos) << nowhere.errors;
   EXPECT_EQ(ctl(daemon, {"remove", "new"}).output, "removed new\n");
   EXPECT_EQ(state_of(daemon, "new"), "gone");
+}
+
+// Who may name an endpoint must not have the shell of whoever completes its name.
+TEST(SystemPickctlChange, CompletesNamesInBashWithoutRunningThem) {
+  if (::access("/bin/bash", X_OK) != 0) GTEST_SKIP() << "there is no /bin/bash";
+  Daemon daemon({.endpoints = 1});
+  const std::string trap = daemon.directory() + "/trap";
+  const std::string name = "$(touch${IFS}" + trap + ")`touch${IFS}" + trap + "`;* x";
+  ASSERT_EQ(ctl(daemon, {"add", name, "10.0.0.9:1"}).exit_code, 0);
+  std::ofstream(daemon.directory() + "/completion") << ctl(daemon, {"completion", "bash"}).output;
+  const auto complete = [&](const std::string& typed) {
+    // What is offered is read as a command line, as it would be once it was taken.
+    const std::string script = daemon.directory() + "/script";
+    std::ofstream(script) << "PATH=" PICKD_BINARY_DIR "/bin:$PATH PICKD_SOCKET=" << daemon.socket()
+                          << "; export PATH PICKD_SOCKET; . " << daemon.directory()
+                          << "/completion; COMP_WORDS=(pickctl drain '" << typed
+                          << "'); COMP_CWORD=2; _pickctl; eval \"all=(${COMPREPLY[*]})\"\n"
+                             "printf '%s\\n' \"${all[@]}\"\n";
+    std::string output;
+    FILE* shell = ::popen(("/bin/bash " + script).c_str(), "r");
+    char bytes[4096];
+    while (shell != nullptr && std::fgets(bytes, sizeof bytes, shell) != nullptr) output += bytes;
+    EXPECT_EQ(shell == nullptr ? -1 : ::pclose(shell), 0);
+    return output;
+  };
+  EXPECT_EQ(complete("e"), "e0\n");
+  EXPECT_EQ(complete("$("), name + "\n");
+  EXPECT_EQ(complete(""), "e0\n" + name + "\n");
+  EXPECT_FALSE(std::filesystem::exists(trap));
 }
 
 TEST(SystemPickctlChange, IsRefusedToWhoIsNoAdmin) {

@@ -156,6 +156,28 @@ TEST_F(SystemScrape, PassesOverAnEngineThatHangsUntilItGoesOn) {
   EXPECT_EQ(daemon_->endpoints().at("e2").generation, generation) << "it is the same engine";
 }
 
+TEST_F(SystemScrape, WatchesAnEngineThatPickctlAdds) {
+  daemon_.emplace(Settings{.rest = "scrape: {interval: 100ms, timeout: 300ms}\n", .endpoints = 0});
+  const auto add = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--socket", daemon_->socket(), "add"});
+    return run("pickctl", words).exit_code;
+  };
+  engines_[0].ask();
+  const std::string nobody = engines_[1].address();
+  engines_[1].kill();
+  EXPECT_EQ(add({"there", engines_[0].address()}), 0);
+  EXPECT_EQ(add({"url", "http://" + engines_[2].address() + "/v1"}), 0);
+  EXPECT_EQ(add({"nobody", nobody}), 0);
+  ASSERT_TRUE(eventually([this] {
+    return ready("there") && ready("url") && shown("there").at("running") == 1;
+  })) << shown("there");
+  EXPECT_FALSE(ready("nobody"));
+  EXPECT_FALSE(picked(50).contains("nobody"));
+  EXPECT_EQ(add({"unseen", nobody, "--no-scrape"}), 0);
+  EXPECT_TRUE(ready("unseen"));
+  EXPECT_EQ(add({"unseen2", "unix://engine", "--update"}), 2) << "whose metrics are where?";
+}
+
 // Field case 49, with a port a rank: one of them must never stand for all.
 TEST_F(SystemScrape, AddsUpTheRanksOfAnEngineThatIsOneEndpoint) {
   for (int at = 0; at < 3; ++at) engines_[0].ask();

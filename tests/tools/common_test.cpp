@@ -4,11 +4,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "tools/common/child.hpp"
 #include "tools/common/http.hpp"
+#include "tools/common/numbers.hpp"
 #include "tools/common/samples.hpp"
 
 namespace pickd::tools {
@@ -63,6 +67,30 @@ TEST(Samples, PercentilesAreSamples) {
   EXPECT_EQ(samples.percentile(0.5), 3);
   EXPECT_EQ(samples.percentile(0.99), 5);
   EXPECT_EQ(samples.mean(), 3);
+}
+
+TEST(Numbers, OfTheCommandLineAreNotTakenForOthers) {
+  const auto read = [](const std::string& text) -> std::optional<std::uint64_t> {
+    CLI::App app;
+    std::uint64_t value = 7;
+    std::vector<unsigned> small;
+    CLI::App* command = app.add_subcommand("do");
+    command->add_option("--value", value);
+    command->add_option("--small", small);
+    read_numbers_strictly(app);
+    try {
+      app.parse("do --value " + text + " --small 3");
+    } catch (const CLI::ParseError&) {
+      return std::nullopt;
+    }
+    return value;
+  };
+  EXPECT_EQ(read("0"), 0U);
+  EXPECT_EQ(read("0x10"), 16U);
+  EXPECT_EQ(read("18446744073709551615"), UINT64_MAX);
+  for (const char* text : {"-1", "18446744073709551616", "010", "1.5", "1e3", "0x", "+1", "x"}) {
+    EXPECT_EQ(read(text), std::nullopt) << text;
+  }
 }
 
 TEST(Child, GivesTheLineThatWasWaitedForAndKeepsTheRest) {

@@ -7,6 +7,7 @@
 #include "pickd/pickd.h"
 #include "tools/bench/store.hpp"
 #include "tools/bench/subcommands.hpp"
+#include "tools/common/numbers.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{"pickd-bench: measures pickd, beside a probe of the machine in the same run.\n"};
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
       "schedule", "What a decision costs: profiles, endpoints, plugins; no daemon, one thread"));
   pickd::bench::add_scrape(*app.add_subcommand(
       "scrape", "What scraping many engines costs the daemon, beside the bare exchange"));
+  pickd::tools::read_numbers_strictly(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

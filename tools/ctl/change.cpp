@@ -95,6 +95,17 @@ void print_done(const Common& common, const char* what, const std::vector<std::s
   for (const std::string& name : names) std::printf("%s %s\n", what, name.c_str());
 }
 
+// Where an endpoint of the configuration file would be asked; what clients add is not, by itself.
+std::string metrics_at(const std::string& address) {
+  const std::size_t scheme = address.find("://");
+  const std::size_t host = scheme == std::string::npos ? 0 : scheme + 3;
+  if (scheme != std::string::npos && address.rfind("http", 0) != 0)
+    throw CLI::ValidationError("nothing is known of metrics at " + address +
+                               "; say --metrics-url or --no-scrape");
+  return (scheme == std::string::npos ? "http://" : address.substr(0, host)) +
+         address.substr(host, address.find_first_of("/?", host) - host) + "/metrics";
+}
+
 Run make_change(CLI::App& app, const Common& common, fb::EndpointOp op, const char* done) {
   auto which = std::make_shared<Which>();
   add_which(app, *which);
@@ -157,6 +168,7 @@ Run make_add(CLI::App& app, const Common& common) {
     std::uint64_t capacity_blocks = 0;
     std::string metrics_url;
     std::string engine;
+    bool unwatched = false;
     bool update = false;
   };
   auto added = std::make_shared<Added>();
@@ -171,7 +183,12 @@ Run make_add(CLI::App& app, const Common& common) {
   app.add_option("--label", added->labels, "KEY=VALUE. May be repeated");
   app.add_option("--capacity-blocks", added->capacity_blocks,
                  "Prefix blocks its cache holds; 0: as state.capacity_tokens says");
-  app.add_option("--metrics-url", added->metrics_url, "Default: http://ADDRESS/metrics");
+  auto* page = app.add_option(
+      "--metrics-url", added->metrics_url,
+      "Where its metrics are read, with http:// or https://. Default: http://ADDRESS/metrics");
+  app.add_flag("--no-scrape", added->unwatched,
+               "Read no metrics: it is ready at once, and nobody learns of its load or its end")
+      ->excludes(page);
   app.add_option("--engine", added->engine, "Whose metrics page it is; default: found out");
   app.add_flag("--update", added->update, "It is there already: change it to this");
   return [added, &common] {
@@ -195,7 +212,9 @@ Run make_add(CLI::App& app, const Common& common) {
       const auto pool = builder.CreateString(added->pool);
       const auto models = builder.CreateVectorOfStrings(added->models);
       const auto label_list = builder.CreateVector(labels);
-      const auto metrics_url = builder.CreateString(added->metrics_url);
+      const auto metrics_url = builder.CreateString(added->unwatched || !added->metrics_url.empty()
+                                                        ? added->metrics_url
+                                                        : metrics_at(added->address));
       const auto engine = builder.CreateString(added->engine);
       fb::EndpointBuilder endpoint(builder);
       endpoint.add_name(name);

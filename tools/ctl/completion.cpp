@@ -87,6 +87,14 @@ void print_paths(const std::vector<Words>& all) {
 void print_bash(const std::vector<Words>& all) {
   std::printf(
       "# Completion of pickctl for bash; made by `pickctl completion bash`.\n"
+      "# Names of endpoints and files are somebody's text: compared and quoted, never expanded.\n"
+      "_pickctl_lines() {\n"
+      "  local line\n"
+      "  COMPREPLY=()\n"
+      "  while IFS= read -r line; do\n"
+      "    if [[ $line == \"$1\"* ]]; then COMPREPLY+=(\"$(printf '%%q' \"$line\")\"); fi\n"
+      "  done\n"
+      "}\n"
       "_pickctl() {\n"
       "  local word path= words= current=${COMP_WORDS[COMP_CWORD]}\n"
       "  local before=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -103,7 +111,8 @@ void print_bash(const std::vector<Words>& all) {
         list += entry;
     }
   }
-  std::printf("    %s) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", files.c_str());
+  std::printf("    %s) _pickctl_lines \"$current\" < <(compgen -f -- \"$current\"); return ;;\n",
+              files.c_str());
   std::printf("    %s) COMPREPLY=(); return ;;\n", values.c_str());
   std::printf("  esac\n  case \"$path\" in\n");
   for (const Words& words : all) {
@@ -111,10 +120,11 @@ void print_bash(const std::vector<Words>& all) {
     for (const auto& [name, help] : words.commands) std::printf("%s ", name.c_str());
     for (const Flag& flag : words.flags) std::printf("%s ", flag.name.c_str());
     std::printf("\"");
-    if (words.endpoints) std::printf("; [[ $current == -* ]] || words=$(%s)", kNames);
-    if (words.files)
-      std::printf(
-          "; [[ $current == -* ]] || { COMPREPLY=($(compgen -f -- \"$current\")); return; }");
+    const char* lines = words.endpoints ? kNames : words.files ? "compgen -f -- \"$current\"" : "";
+    if (*lines != '\0') {
+      std::printf("; [[ $current == -* ]] || { _pickctl_lines \"$current\" < <(%s); return; }",
+                  lines);
+    }
     std::printf(" ;;\n");
   }
   std::printf(
@@ -145,7 +155,7 @@ void print_zsh(const std::vector<Words>& all) {
     for (const Flag& flag : words.flags)
       std::printf(" '%s:%s'", flag.name.c_str(), quoted(flag.help).c_str());
     std::printf(")");
-    if (words.endpoints) std::printf("; compadd -- $(%s)", kNames);
+    if (words.endpoints) std::printf("; compadd -- ${(f)\"$(%s)\"}", kNames);
     if (words.files) std::printf("; _files");
     std::printf(" ;;\n");
   }

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "pickd/pickd.h"
+#include "tools/common/numbers.hpp"
 #include "tools/ctl/commands.hpp"
 
 int main(int argc, char** argv) {
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
     CLI::App* added = app.add_subcommand(command.name, command.help);
     added->callback([&run, made = command.make(*added, common)] { run = made; });
   }
+  pickd::tools::read_numbers_strictly(app);
   try {
     app.parse(argc, argv);
     return run();

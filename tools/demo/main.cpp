@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tools/common/numbers.hpp"
 #include "tools/demo/failures.hpp"
 #include "tools/demo/run.hpp"
 #include "tools/demo/workload_maker.hpp"
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
   app.add_option("--log", log, "with --failures: writes the request log to this file")
       ->needs(fail_flag);
   app.footer("Exit codes: 0 all went well, 1 not, 2 arguments bad, 130 interrupted.");
+  pickd::tools::read_numbers_strictly(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

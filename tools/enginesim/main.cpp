@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "tools/common/numbers.hpp"
 #include "tools/enginesim/server.hpp"
 
 using namespace pickd;
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
                  "standard deviation of the logarithm of a step's duration")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", engine.seed, "seed of the noise");
+  pickd::tools::read_numbers_strictly(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

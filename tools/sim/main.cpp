@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tools/common/numbers.hpp"
 #include "tools/sim/chart.hpp"
 #include "tools/sim/figures.hpp"
 #include "tools/sim/standard.hpp"
@@ -355,6 +356,7 @@ int main(int argc, char** argv) {
       "  pickd-sim --trace my.jsonl --endpoints 8 12 16 --policy least-predicted-cost epp-default\n"
       "Exit codes: 0 done, 1 a workload or policy that cannot be simulated, 2 bad arguments.");
   add_options(app, arguments);
+  pickd::tools::read_numbers_strictly(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
