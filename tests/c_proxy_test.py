@@ -19,6 +19,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import c_proxy_fleet
+import c_proxy_hostile
 from c_proxy_fleet import BINARY, PROGRAM, SOURCE, WORK, Fleet, Recorder, eventually, events, raw_request
 
 LONG = "Returns within 30 days; frames carry a five-year warranty; batteries two years. " * 40
@@ -412,6 +413,11 @@ class Readme(unittest.TestCase):
         self.assertIn('"object":"text_completion"', done.stdout)
         self.assertIn("data: [DONE]", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^engine-2 +.*ready")
+
+
+def load_tests(loader, tests, _):
+    tests.addTests(loader.loadTestsFromModule(c_proxy_hostile))
+    return tests
 
 
 def main():

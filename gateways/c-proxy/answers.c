@@ -18,7 +18,7 @@ void answer_start(exchange* it) {
       evhttp_add_header(headers, header->key, header->value);
     }
   }
-  evhttp_send_reply_start(it->request, it->status, NULL);
+  evhttp_send_reply_start(it->request, it->status, it->phrase[0] == '\0' ? NULL : it->phrase);
 }
 
 static void went(struct evhttp_connection* connection, void* of) {
@@ -55,6 +55,7 @@ static const char* type_of(int status) {
   switch (status) {
     case 404: return "NotFoundError";
     case 429: return "TooManyRequests";
+    case 502: return "BadGateway";
     case 503: return "ServiceUnavailable";
     default: return "BadRequestError";
   }
@@ -66,6 +67,7 @@ static const char* phrase_of(int status) {
     case 400: return "Bad Request";
     case 404: return "Not Found";
     case 429: return "Too Many Requests";
+    case 502: return "Bad Gateway";
     default: return "Service Unavailable";
   }
 }

@@ -92,9 +92,17 @@ static void conclude(exchange* it, pickd_report_kind kind) {
   picks_report(&it->proxy->picks, &told);
 }
 
-static void fail(exchange* it, const char* why) {
-  conclude(it, PICKD_REPORT_FAILED);
-  refuse(it->request, 503, NULL, why);
+// After this nothing of the caller's connection comes here any more.
+static void leave_connection(exchange* it) {
+  evhttp_connection_set_closecb(it->connection, NULL, NULL);
+  stop_watching(it);
+}
+
+// Nothing has gone to the caller, and nothing will of an engine.
+static void fail(exchange* it, pickd_report_kind kind, int status, const char* why) {
+  leave_connection(it);
+  conclude(it, kind);
+  refuse(it->request, status, NULL, why);
   let_go(it);
 }
 
@@ -140,12 +148,6 @@ static void connection_broke(struct evhttp_connection* connection, void* of) {
   let_go(it);
 }
 
-// After this nothing of the caller's connection comes here any more.
-static void leave_connection(exchange* it) {
-  evhttp_connection_set_closecb(it->connection, NULL, NULL);
-  stop_watching(it);
-}
-
 // ---- The request -------------------------------------------------------------------------------
 
 // Reads the body into it->wanted. What cannot be read is picked by load.
@@ -182,6 +184,13 @@ static void read_body(exchange* it) {
 void exchange_begin(struct evhttp_request* request, void* proxy_of_it) {
   proxy* p = proxy_of_it;
   exchange* it;
+  const char* wrong = wrong_with_request(request);
+  if (wrong != NULL) {
+    // Where it ends is not sure, so nothing that follows on this connection is a request.
+    evhttp_add_header(evhttp_request_get_output_headers(request), "connection", "close");
+    refuse(request, 400, NULL, wrong);
+    return;
+  }
   if (strcmp(evhttp_request_get_uri(request), "/healthz") == 0) {
     evhttp_send_reply(request, p->stopping ? 503 : 200, NULL, NULL);
     return;
@@ -216,10 +225,8 @@ void exchange_refused(exchange* it, int code) {
 static void send_on(exchange* it) {
   const int code = upstream_send(&it->proxy->upstream, it);
   if (code == 0) return;
-  leave_connection(it);
-  conclude(it, PICKD_REPORT_CANCELLED);  // no fault of the engine's
-  refuse(it->request, code == -E2BIG ? 400 : 503, NULL, pickd_strerror(code));
-  let_go(it);
+  // no fault of the engine's
+  fail(it, PICKD_REPORT_CANCELLED, code == -E2BIG ? 400 : 503, pickd_strerror(code));
 }
 
 void exchange_picked(exchange* it, const pickd_result* result) {
@@ -278,8 +285,10 @@ void exchange_came(exchange* it, const void* data, size_t size) {
 static void try_another(exchange* it) {
   const size_t tries = (size_t)it->proxy->options.retries;
   if (it->at + 1 >= it->endpoint_count || it->at >= tries) {
-    leave_connection(it);
-    fail(it, "no engine could be reached");
+    if (it->unfit != NULL)
+      fail(it, PICKD_REPORT_FAILED, 502, it->unfit);
+    else
+      fail(it, PICKD_REPORT_FAILED, 503, "no engine could be reached");
     return;
   }
   ++it->at;
@@ -296,9 +305,22 @@ static void flushed(struct evhttp_request* request, void* of) {
   let_go(it);
 }
 
+// What libcurl cannot do for want of memory or room says nothing of an engine; all else that ends a
+// request to one does: the target was looked at before.
+static int is_engines_fault(CURLcode how) {
+#if LIBCURL_VERSION_NUM >= 0x080600
+  if (how == CURLE_TOO_LARGE) return 0;  // CURLE_OUT_OF_MEMORY in earlier ones
+#endif
+  return how != CURLE_OUT_OF_MEMORY && how != CURLE_FAILED_INIT;
+}
+
 void exchange_ended(exchange* it, CURLcode how) {
   if (it->phase == PHASE_SENDING && how != CURLE_OK) {
-    try_another(it);
+    if (is_engines_fault(how))
+      try_another(it);
+    else
+      fail(it, PICKD_REPORT_CANCELLED, 502,
+           "the answer or the request is more than the proxy takes");
     return;
   }
   if (it->answer_begun) pickd_answer_end(it->answer);

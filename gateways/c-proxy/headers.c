@@ -85,19 +85,24 @@ static struct curl_slist* append_stage(struct curl_slist* list, const char* name
   return append_header(list, name, host_port, failed);
 }
 
+static const char prefiller[] = "x-prefiller-host-port";  // who computes the prompt first
+static const char encoder[] = "x-encoder-hosts-ports";    // who encodes images: a list, of one here
+
+// Headers that make an engine connect where they say: they are a picker's to set, never a caller's.
+static int is_pickers(const char* name) {
+  return strcasecmp(name, prefiller) == 0 || strcasecmp(name, encoder) == 0 ||
+         strcasecmp(name, "x-kv-cache-source-host-port") == 0 ||
+         strcasecmp(name, "x-data-parallel-host-port") == 0;
+}
+
 struct curl_slist* headers_to_engine(const exchange* it, int* failed) {
-  static const char prefiller[] = "x-prefiller-host-port";  // who computes the prompt first
-  static const char encoder[] = "x-encoder-hosts-ports";  // who encodes images: a list, of one here
   const struct evkeyvalq* headers = evhttp_request_get_input_headers(it->request);
   const struct evkeyval* header;
   struct curl_slist* list = NULL;
   *failed = 0;
   TAILQ_FOREACH(header, headers, next) {
-    // What a client sends under the proxy's own names must not survive.
-    if (header_goes_on(headers, header->key) && strcasecmp(header->key, prefiller) != 0 &&
-        strcasecmp(header->key, encoder) != 0) {
+    if (header_goes_on(headers, header->key) && !is_pickers(header->key))
       list = append_header(list, header->key, header->value, failed);
-    }
   }
   list = append_stage(list, prefiller, it->prefill, failed);
   list = append_stage(list, encoder, it->encode, failed);

@@ -164,6 +164,9 @@ int main(int argc, char** argv) {
   evhttp_set_max_body_size(p.http, (ev_ssize_t)p.options.body_bytes_max);
   evhttp_set_max_headers_size(p.http, 64 << 10);
   evhttp_set_default_content_type(p.http, NULL);
+  evhttp_set_allowed_methods(p.http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                         EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
+                                         EVHTTP_REQ_PATCH);
   evhttp_set_gencb(p.http, exchange_begin, &p);
   terminate = evsignal_new(p.base, SIGTERM, on_signal, &p);
   interrupt = evsignal_new(p.base, SIGINT, on_signal, &p);

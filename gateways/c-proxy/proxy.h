@@ -6,6 +6,7 @@
  *   picks.c      pickd's asynchronous queue in the event loop
  *   upstream.c   libcurl's multi handle in the event loop
  *   headers.c    which headers go through
+ *   framing.c    messages whose end two readers could see in two places
  */
 #ifndef C_PROXY_H
 #define C_PROXY_H
@@ -23,6 +24,7 @@ enum {
   ENDPOINTS_MAX = 8,
   ENDPOINT_BYTES = 128,       /* of a name or an address, with its end */
   ATTRIBUTES_MAX = 9,         /* headers that pickd hears of */
+  PHRASE_BYTES = 64,          /* of an engine's status line */
   UNSENT_BYTES_MAX = 1 << 20, /* for a caller that reads slowly; the engine waits above that */
 };
 
@@ -119,7 +121,9 @@ typedef struct exchange {
   struct curl_slist* sent_headers;
   struct evkeyvalq answer_headers;
   int status; /* of the engine's answer; 0: none has come */
-  int paused; /* the engine waits for the caller */
+  char phrase[PHRASE_BYTES];
+  const char* unfit; /* why that answer cannot be passed on; NULL: it can */
+  int paused;        /* the engine waits for the caller */
   pickd_answer* answer;
   int answer_begun;
 } exchange;
@@ -162,5 +166,10 @@ void upstream_forget(upstream* u, exchange* it);
 int header_goes_on(const struct evkeyvalq* headers, const char* name); /* it is one of them */
 struct curl_slist* headers_to_engine(const exchange* it, int* failed);
 size_t attributes_of(struct evhttp_request* request, pickd_attribute* to, size_t to_max);
+
+/* framing.c */
+const char* path_of(const char* target);
+const char* wrong_with_headers(const struct evkeyvalq* headers);
+const char* wrong_with_request(struct evhttp_request* request);
 
 #endif /* C_PROXY_H */

@@ -90,7 +90,40 @@ void upstream_close(upstream* u) {
 
 // ---- A request ---------------------------------------------------------------------------------
 
-// A line of the answer's head. An empty one ends it; a 1xx head comes before the real one.
+// The reason of a status line, which the caller gets as well.
+static void keep_phrase(exchange* it, const char* line, size_t size) {
+  const char* end = line + size;
+  const char* at = memchr(line, ' ', size);
+  if (at != NULL) at = memchr(at + 1, ' ', (size_t)(end - at - 1));
+  it->phrase[0] = '\0';
+  if (at == NULL) return;
+  while (end > at && strchr(" \t\r\n", end[-1]) != NULL) --end;
+  if (end > at + 1) snprintf(it->phrase, sizeof it->phrase, "%.*s", (int)(end - at - 1), at + 1);
+}
+
+static void keep_header(exchange* it, const char* line, const char* colon, const char* end) {
+  const char* value = colon + 1;
+  char *name, *text;
+  while (value < end && (*value == ' ' || *value == '\t')) ++value;
+  while (end > value && strchr(" \t\r\n", end[-1]) != NULL) --end;
+  name = strndup(line, (size_t)(colon - line));
+  text = strndup(value, (size_t)(end - value));
+  // As it may go on to the caller, else not at all.
+  if (name == NULL || text == NULL || evhttp_add_header(&it->answer_headers, name, text) != 0)
+    it->unfit = "the engine's answer has a header that cannot be passed on";
+  free(name);
+  free(text);
+}
+
+// A length and chunks: the chunks hold (RFC 9112, 6.3), and libcurl has gone by them.
+static void settle_length(exchange* it) {
+  if (evhttp_find_header(&it->answer_headers, "transfer-encoding") == NULL) return;
+  while (evhttp_remove_header(&it->answer_headers, "content-length") == 0) {
+  }
+}
+
+// A line of the answer's head. An empty one ends it; a 1xx head comes before the real one. What is
+// not taken ends the request.
 static size_t on_header(char* line, size_t one, size_t size, void* of) {
   exchange* it = of;
   const char* colon = memchr(line, ':', size);
@@ -100,21 +133,18 @@ static size_t on_header(char* line, size_t one, size_t size, void* of) {
     evhttp_clear_headers(&it->answer_headers);
     curl_easy_getinfo(it->easy, CURLINFO_RESPONSE_CODE, &status);
     it->status = (int)status;
+    keep_phrase(it, line, size);
+    if (status == 101) it->unfit = "the engine switched to a protocol that nobody asked for";
+  } else if (line[0] == ' ' || line[0] == '\t') {
+    it->unfit = "the engine's answer has a folded header";
   } else if (colon != NULL) {
-    const char* value = colon + 1;
-    const char* end = line + size;
-    char *name, *text;
-    while (value < end && (*value == ' ' || *value == '\t')) ++value;
-    while (end > value && strchr(" \t\r\n", end[-1]) != NULL) --end;
-    name = strndup(line, (size_t)(colon - line));
-    text = strndup(value, (size_t)(end - value));
-    if (name != NULL && text != NULL) evhttp_add_header(&it->answer_headers, name, text);
-    free(name);
-    free(text);
+    keep_header(it, line, colon, line + size);
   } else if (size <= 2 && it->status >= 200 && !it->answer_begun) {  // not the end of trailers
-    exchange_headers_came(it);
+    settle_length(it);
+    it->unfit = wrong_with_headers(&it->answer_headers);
+    if (it->unfit == NULL) exchange_headers_came(it);
   }
-  return size;
+  return it->unfit == NULL ? size : 0;
 }
 
 static size_t on_data(char* data, size_t one, size_t size, void* of) {
@@ -131,16 +161,10 @@ static size_t on_data(char* data, size_t one, size_t size, void* of) {
 // Where the engine is: its address, which may be a URL, and the path that the caller asked for.
 static int make_url(const exchange* it, char* url, size_t url_bytes) {
   const char* address = it->endpoints[it->at].address;
-  const char* path = evhttp_request_get_uri(it->request);
+  const char* path = path_of(evhttp_request_get_uri(it->request));
   const char* scheme = strstr(address, "://") == NULL ? "http://" : "";
   size_t size = strlen(address);
-  const char* authority;
   while (size > 0 && address[size - 1] == '/') --size;
-  if (path[0] != '/') {  // the absolute form, or "*"
-    authority = strstr(path, "://");
-    path = authority == NULL ? "/" : strchr(authority + 3, '/');
-    if (path == NULL) path = "/";
-  }
   return snprintf(url, url_bytes, "%s%.*s%s", scheme, (int)size, address, path) < (int)url_bytes;
 }
 
@@ -150,6 +174,8 @@ static const char* method_of(struct evhttp_request* request) {
     case EVHTTP_REQ_HEAD: return "HEAD";
     case EVHTTP_REQ_PUT: return "PUT";
     case EVHTTP_REQ_DELETE: return "DELETE";
+    case EVHTTP_REQ_OPTIONS: return "OPTIONS";
+    case EVHTTP_REQ_PATCH: return "PATCH";
     default: return "GET";
   }
 }
@@ -192,6 +218,7 @@ int upstream_send(upstream* u, exchange* it) {
   it->easy = curl_easy_init();
   it->sent_headers = headers_to_engine(it, &failed);
   it->status = 0;
+  it->unfit = NULL;
   it->paused = 0;
   if (it->easy != NULL && !failed) {
     set_up(it, url);
