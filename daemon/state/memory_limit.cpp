@@ -47,6 +47,17 @@ std::optional<std::uint64_t> lowest_up(const std::string& root, std::string path
   }
 }
 
+// The sum of two lines "key number"; nothing when the file has neither.
+std::optional<std::uint64_t> sum_in(const std::string& path, const char* one, const char* other) {
+  std::ifstream file(path);
+  std::optional<std::uint64_t> sum;
+  std::string key;
+  for (std::uint64_t number = 0; file >> key >> number;) {
+    if (key == one || key == other) sum = sum.value_or(0) + number;
+  }
+  return sum;
+}
+
 std::string own_cgroups() {
   std::ifstream file("/proc/self/cgroup");
   std::ostringstream self;
@@ -74,15 +85,13 @@ std::optional<std::uint64_t> memory_limit_bytes() {
 }
 
 std::optional<std::uint64_t> memory_used_bytes(const std::string& root, const std::string& self) {
-  const auto path = cgroup_path(self, "");
-  if (!path) return std::nullopt;
-  std::ifstream file(root + *path + "/memory.stat");
-  std::optional<std::uint64_t> used;
-  std::string key;
-  for (std::uint64_t bytes = 0; file >> key >> bytes;) {
-    if (key == "anon" || key == "shmem") used = used.value_or(0) + bytes;
+  if (const auto path = cgroup_path(self, ""); path) {
+    if (const auto used = sum_in(root + *path + "/memory.stat", "anon", "shmem"); used) return used;
   }
-  return used;
+  // Version 1 counts a group alone unless it is asked for those below it, too.
+  if (const auto path = cgroup_path(self, "memory"); path)
+    return sum_in(root + "/memory" + *path + "/memory.stat", "total_rss", "total_shmem");
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> memory_used_bytes() {

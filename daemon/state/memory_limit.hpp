@@ -15,7 +15,7 @@ std::optional<std::uint64_t> memory_limit_bytes(const std::string& root, const s
 std::optional<std::uint64_t> memory_limit_bytes();
 
 // What the cgroup of `self` uses and cannot give back: memory of programs and files on tmpfs, not
-// the page cache. Nothing where it is not said (version 1).
+// the page cache. Nothing where it is not said.
 std::optional<std::uint64_t> memory_used_bytes(const std::string& root, const std::string& self);
 std::optional<std::uint64_t> memory_used_bytes();
 

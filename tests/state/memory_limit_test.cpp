@@ -72,6 +72,8 @@ TEST_F(MemoryLimit, CountsAsUsedWhatCannotBeGivenBack) {
   EXPECT_EQ(memory_used_bytes(directory_, "0::/one\n"), 1234U);
   EXPECT_EQ(memory_used_bytes(directory_, "0::/two\n"), std::nullopt);
   EXPECT_EQ(memory_used_bytes(directory_, "4:memory:/one\n"), std::nullopt);
+  write("memory/one/memory.stat", "cache 9\nrss 1\nshmem 2\ntotal_rss 4000\ntotal_shmem 500\n");
+  EXPECT_EQ(memory_used_bytes(directory_, "4:memory:/one\n0::/\n"), 4500U);
 }
 
 TEST_F(MemoryLimit, LowersTheDefaultSizeToAnEighthOfIt) {
