@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
-#include <cinttypes>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +14,7 @@
 #include "tools/common/human.hpp"
 #include "tools/ctl/commands.hpp"
 #include "tools/ctl/daemon_view.hpp"
+#include "tools/ctl/table.hpp"
 
 namespace pickd::ctl {
 
@@ -24,6 +25,7 @@ struct Look : Common {
   double interval_s = 1;
   std::uint32_t times = 0;  // 0: until it is ended
   bool names = false;
+  bool pools = false;
 };
 
 constexpr std::size_t kAdaptersColumn = 16;
@@ -82,32 +84,51 @@ nlohmann::ordered_json to_json(const EndpointView& endpoint) {
   return out;
 }
 
-void print_head() {
-  std::printf("%-20s %-22s %-8s %-7s %9s %9s %7s %7s %6s %8s %8s %-*s %s\n", "NAME", "ADDRESS",
-              "STATE", "ROLE", "IN-FLIGHT", "TOKENS", "WAITING", "RUNNING", "KV", "AGE", "BLOCKS",
-              static_cast<int>(kAdaptersColumn), "ADAPTERS", "WHY NOT READY");
+void print_table(const std::vector<EndpointView>& endpoints) {
+  Table table({"NAME", "ADDRESS", "STATE", "ROLE"});
+  for (const char* head : {"IN-FLIGHT", "TOKENS", "WAITING", "RUNNING", "KV", "AGE", "BLOCKS"})
+    table.head(head, Table::kRight);
+  for (const char* head : {"ADAPTERS", "WHY NOT READY"}) table.head(head, Table::kLeft);
+  for (const EndpointView& endpoint : endpoints) {
+    table.row({tools::printable(endpoint.name), tools::printable(endpoint.address),
+               endpoint.state_name(), endpoint.role_name(),
+               std::to_string(endpoint.inflight_requests), std::to_string(endpoint.inflight_tokens),
+               told(endpoint.waiting), told(endpoint.running), told_share(endpoint.kv_use_ppm),
+               told_age(endpoint), std::to_string(endpoint.live_blocks), adapters_of(endpoint),
+               tools::printable(endpoint.why_not_ready)});
+  }
+  table.print();
 }
 
-void print_line(const EndpointView& endpoint) {
-  std::printf("%-20s %-22s %-8s %-7s %9" PRIu64 " %9" PRIu64 " %7s %7s %6s %8s %8" PRIu64
-              " %-*s %s\n",
-              tools::printable(endpoint.name).c_str(), tools::printable(endpoint.address).c_str(),
-              endpoint.state_name(), endpoint.role_name(), endpoint.inflight_requests,
-              endpoint.inflight_tokens, told(endpoint.waiting).c_str(),
-              told(endpoint.running).c_str(), told_share(endpoint.kv_use_ppm).c_str(),
-              told_age(endpoint).c_str(), endpoint.live_blocks, static_cast<int>(kAdaptersColumn),
-              adapters_of(endpoint).c_str(), tools::printable(endpoint.why_not_ready).c_str());
+// One that holds a line's end would be read as two.
+std::vector<std::string> names_of(const std::vector<EndpointView>& endpoints, bool pools) {
+  std::vector<std::string> names;
+  for (const EndpointView& endpoint : endpoints) {
+    const std::string& name = pools ? endpoint.pool : endpoint.name;
+    const bool seen = pools && std::find(names.begin(), names.end(), name) != names.end();
+    if (!seen && name.find('\n') == std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
+void show_names(const std::vector<std::string>& names, const Look& look) {
+  if (look.json) {
+    constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+    const nlohmann::ordered_json out = {{look.pools ? "pools" : "names", names}};
+    std::printf("%s\n", out.dump(2, ' ', false, kReplace).c_str());
+    return;
+  }
+  for (const std::string& name : names) std::printf("%s\n", name.c_str());
 }
 
 void show(tools::ControlClient& control, const Look& look) {
   const std::vector<EndpointView> endpoints = ask_endpoints(control);
-  if (look.names) {
-    for (const EndpointView& endpoint : endpoints) std::printf("%s\n", endpoint.name.c_str());
+  if (look.names || look.pools) {
+    show_names(names_of(endpoints, look.pools), look);
     return;
   }
   if (!look.json) {
-    print_head();
-    for (const EndpointView& endpoint : endpoints) print_line(endpoint);
+    print_table(endpoints);
     return;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -163,6 +184,7 @@ Run make_endpoints(CLI::App& app, const Common& common) {
       ->capture_default_str()
       ->needs(flag);
   app.add_flag("--names", look->names, "Print their names only, one a line")->excludes(flag);
+  app.add_flag("--pools", look->pools, "Print the names of their pools only")->excludes(flag);
   return [look, &common] {
     look->socket = common.socket;
     look->json = common.json;

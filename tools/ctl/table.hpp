@@ -24,7 +24,7 @@ class Table {
   void row(std::vector<std::string> cells) {
     const bool whole = cells.size() >= columns_.size();
     for (std::size_t at = 0; at + (whole ? 0 : 1) < cells.size() && at < columns_.size(); ++at)
-      columns_[at].width = std::max(columns_[at].width, cells[at].size());
+      columns_[at].width = std::max(columns_[at].width, columns_of(cells[at]));
     rows_.push_back(std::move(cells));
   }
 
@@ -42,13 +42,21 @@ class Table {
     std::size_t width;
   };
 
+  // Of a terminal: what follows the first byte of a letter of UTF-8 takes none.
+  static std::size_t columns_of(const std::string& text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char letter) {
+      return (static_cast<unsigned char>(letter) & 0xC0) != 0x80;
+    }));
+  }
+
   void print(const std::vector<std::string>& cells) const {
     std::string line;
     for (std::size_t at = 0; at < cells.size(); ++at) {
       if (at != 0) line += "  ";
       const bool beyond = at + 1 == cells.size() && cells.size() < columns_.size();
       const std::size_t width = beyond || at >= columns_.size() ? 0 : columns_[at].width;
-      const std::string fill(width > cells[at].size() ? width - cells[at].size() : 0, ' ');
+      const std::size_t is = columns_of(cells[at]);
+      const std::string fill(width > is ? width - is : 0, ' ');
       const bool right = !beyond && at < columns_.size() && columns_[at].align == kRight;
       line += right ? fill + cells[at] : cells[at] + fill;
     }
