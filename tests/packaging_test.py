@@ -106,7 +106,7 @@ def manifests(source, yaml):
             security = container["securityContext"]
             if security["capabilities"]["drop"] != ["ALL"] or not security["readOnlyRootFilesystem"]:
                 yield f"{name}: {container['name']} has rights that it does not need"
-        pickd = next(one for one in pod["containers"] if one["name"] == "pickd")
+        pickd = next(one for one in pod.get("initContainers", []) + pod["containers"] if one["name"] == "pickd")
         limit = mebibytes(pickd["resources"]["limits"]["memory"])
         if limit < needed:
             yield f"{name}: a memory limit of {limit} MiB; state, channels and daemon take {needed}"

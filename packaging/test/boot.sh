@@ -112,6 +112,26 @@ until_true "it is not started again after a kill" restarted "$pid"
 load_end "after kill -9"
 cached || fail "the kill lost the state"
 
+say "kill after kill"
+for _ in 1 2 3 4 5 6 7; do
+  pid=$(property MainPID)
+  booted kill -KILL "$pid"
+  until_true "it is not started again after several kills" restarted "$pid"
+done
+[[ $(booted systemctl show -p ActiveState --value pickd.socket) == active ]] ||
+  fail "the socket gave up after several kills"
+cached || fail "the kills lost the state"
+
+say "a configuration that is wrong, and then mended"
+cp "$root/etc/pickd/pickd.yaml" "$work/good.yaml"
+echo 'nonsense: 1' >>"$root/etc/pickd/pickd.yaml"
+booted systemctl restart pickd.service || true
+tried_often() { [[ $(property NRestarts) -gt 6 ]]; }
+until_true "systemd gave up" tried_often
+cp "$work/good.yaml" "$root/etc/pickd/pickd.yaml"
+until_true "it does not come back when the configuration is mended" is_active
+pick || fail "no client comes in after the configuration was mended"
+
 say "stop and start"
 booted systemctl stop pickd.service
 booted systemctl start pickd.service

@@ -56,7 +56,7 @@ for page in man8/pickd.8 man5/pickd.yaml.5 man1/pickctl.1 man3/pickd_pick.3 man3
 done
 
 say "compiling the example against libpickd-dev"
-cp "$here/../../examples/pick.c" "$here/load.c" "$root/root/"
+cp "$root/usr/share/doc/libpickd-dev/examples/pick.c" "$here/load.c" "$root/root/"
 if [[ $boot == --boot ]]; then
   inside apt-get install -y --no-install-recommends gcc libc6-dev pkg-config \
     >>"$work/apt.log" 2>&1 ||
