@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "libclient/memory.hpp"
+#include "libclient/report_request.hpp"
 
 using pickd::client::Channel;
 using pickd::client::Deadline;
 using pickd::client::destroy_object;
 using pickd::client::Lock;
 using pickd::client::make_object;
+using pickd::client::ReportRequest;
 using pickd::client::RingSizes;
 using pickd::client::Session;
 namespace abi = pickd::abi;
@@ -185,6 +187,12 @@ int pickd_client::acquire_session_now(Session** out) {
 void pickd_client::give_up(std::uint64_t sequence) {
   const Lock lock(mutex);
   note_given_up(sequence);
+}
+
+bool pickd_client::keep_end(const ReportRequest& report) {
+  if (report.ticket().client != id || !report.ends_request()) return false;
+  give_up(report.ticket().sequence);
+  return true;
 }
 
 // Under the mutex.

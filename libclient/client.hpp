@@ -20,6 +20,8 @@
 
 namespace pickd::client {
 
+class ReportRequest;
+
 // What a daemon that runs needs to answer a hello or to open a channel. Calls that do not wait give
 // it that; they do not wait where one before has given up and is not answered yet. Longer for a
 // channel without which there is none: a machine under load takes so long, and each try opens
@@ -96,6 +98,9 @@ struct pickd_client {
   // The session, dead or alive, with a reference that the caller drops.
   pickd::client::Session* last_session();
   void give_up(std::uint64_t sequence);
+  // A report that is handed over to a daemon that is out of reach. True when it ends a request of
+  // this client: then that one is given up, and the report as good as delivered.
+  bool keep_end(const pickd::client::ReportRequest& report);
   // Before a channel of a daemon that went away is destroyed: gives up the requests whose end the
   // daemon was told in vain.
   void salvage(pickd::client::Channel& channel);

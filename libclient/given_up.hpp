@@ -1,6 +1,7 @@
 // GivenUp: tickets of this client for which a daemon may hold a reservation that nobody will report
 // on: picks that it took and did not answer before it went away, and reports that ended a request
-// and were lost with it. They are cancelled over the next channel. Under the pool's mutex.
+// and were lost with it, or made while there was no daemon. They are cancelled over the next
+// channel. Under the pool's mutex.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@ class GivenUp {
   GivenUp& operator=(const GivenUp&) = delete;
   ~GivenUp();
 
-  // As many as there are: a death of the daemon adds no more than was in its rings. Where memory is
-  // out the reservation ends with its lease.
+  // As many as a daemon can hold reservations of. One for which there is no room or memory ends
+  // with its lease.
   void add(std::uint64_t sequence);
   std::size_t count() const { return count_; }
   std::uint64_t last() const { return sequences_[count_ - 1]; }

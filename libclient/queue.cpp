@@ -117,7 +117,10 @@ int pickd_queue::open() {
 // Opens the channel if there is none; connects again if the daemon is gone.
 int pickd_queue::ensure_channel(pickd_client::WhenBusy when_busy) {
   if (channel_ != nullptr && (channel_->broken() || channel_->session().gone())) lose_channel();
-  if (channel_ != nullptr) return 0;
+  if (channel_ != nullptr) {
+    if (client->has_given_up.load(std::memory_order_relaxed)) client->cancel_given_up(*channel_);
+    return 0;
+  }
   Session* session = nullptr;
   const bool now = when_busy == pickd_client::WhenBusy::kPick;
   const Deadline deadline = now ? Deadline::after_us(pickd::client::kFirstChannelPatienceUs)
@@ -454,10 +457,14 @@ int pickd_queue::report(const ReportRequest& request) {
       client->degraded.report(request.ticket().sequence, request.kind(), request.endpoint());
   if (int code = ensure_channel(pickd_client::WhenBusy::kPick); code != 0) {
     if (code == -ETIMEDOUT) code = -ENOTCONN;  // there, but it stands still
-    return own && pickd::client::is_out_of_reach(code) ? 0 : code;
+    const bool away = pickd::client::is_out_of_reach(code);
+    return away && (own || client->keep_end(request)) ? 0 : code;
   }
   std::byte* to = channel_->submissions().reserve(request.bytes(), Channel::kCancelRoom);
-  if (to == nullptr) return channel_->broken() ? -ENOTCONN : full();
+  if (to == nullptr) {
+    if (!channel_->broken()) return full();
+    return own || client->keep_end(request) ? 0 : -ENOTCONN;
+  }
   request.write(client->draw_sequence(), false, to);
   publish(live() > 0);
   return 0;

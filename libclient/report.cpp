@@ -137,7 +137,9 @@ int report_on(pickd_client& client, const pickd_report_info* report, std::int64_
       checked.ticket().client == client.id &&
       client.degraded.report(checked.ticket().sequence, checked.kind(), checked.endpoint());
   const int code = report_to_daemon(client, checked, timeout_us);
-  return own && pickd::client::is_out_of_reach(code) ? 0 : explain_report(client, checked, code);
+  const bool away = pickd::client::is_out_of_reach(code);
+  if (away && (own || (timeout_us == 0 && client.keep_end(checked)))) return 0;
+  return explain_report(client, checked, code);
 }
 
 }  // namespace

@@ -18,6 +18,10 @@ class ReportRequest {
   std::uint64_t bytes() const { return sizeof(abi::ReportRecord) + report_.endpoint.size; }
   const pickd_ticket& ticket() const { return report_.ticket; }
   pickd_report_kind kind() const { return report_.kind; }
+  bool ends_request() const {
+    return kind() == PICKD_REPORT_DONE || kind() == PICKD_REPORT_FAILED ||
+           kind() == PICKD_REPORT_CANCELLED;
+  }
   const pickd_slice& endpoint() const { return report_.endpoint; }  // of a fallback
   // `answer`: the daemon is to answer with a ReportedRecord of this sequence.
   void write(std::uint64_t sequence, bool answer, std::byte* to) const;

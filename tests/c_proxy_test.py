@@ -56,6 +56,14 @@ class Answers(unittest.TestCase):
             self.assertEqual((2, 1, 40), tuple(
                 fleet.counter(name) for name in ("reports", "requests_done", "output_tokens")))
 
+    def test_a_long_stream_is_told_of_while_it_goes_on(self):
+        with Fleet(engine_options=("--time-factor", "0.1")) as fleet:
+            connection, _ = fleet.stream(tokens=4000)
+            eventually(lambda: fleet.counter("reports") > 1)
+            self.assertEqual((0, 1), (fleet.counter("requests_done"), fleet.told("status")["reservations"]))
+            connection.close()
+            fleet.settled()
+
     def test_several_prompts_are_one_request_of_which_the_longest_is_matched(self):
         with Fleet() as fleet:
             # enginesim takes one prompt and says so, which the caller sees as it is.

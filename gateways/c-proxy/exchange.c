@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proxy.h"
 
-enum { IDLE_MAX = 64, HEADERS_MAX = 256 };
+enum { IDLE_MAX = 64, HEADERS_MAX = 256, PROGRESS_EVERY_S = 5 };
 
 // ---- Making and ending -------------------------------------------------------------------------
 
@@ -72,10 +73,18 @@ void exchange_free_idle(proxy* p) {
   }
 }
 
+static time_t now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
 static void report(exchange* it, pickd_report_kind kind) {
   pickd_report_info told = PICKD_REPORT_INIT;
+  if (kind == PICKD_REPORT_PROGRESS) pickd_answer_report(it->answer, &told);
   told.ticket = it->ticket;
   told.kind = kind;
+  it->told_s = now_s();
   if (kind == PICKD_REPORT_FALLBACK) told.endpoint = pickd_string(it->endpoints[it->at].name);
   picks_report(&it->proxy->picks, &told);
 }
@@ -277,7 +286,11 @@ void exchange_came(exchange* it, const void* data, size_t size) {
   answer_piece(it, data, size);  // the caller gets its tokens before they are counted
   if (it->answer_begun) {
     const int came = pickd_answer_add(it->answer, data, size);
-    if (came > 0 && (came & PICKD_ANSWER_FIRST_TOKEN)) report(it, PICKD_REPORT_FIRST_TOKEN);
+    if (came <= 0) return;
+    if (came & PICKD_ANSWER_FIRST_TOKEN)
+      report(it, PICKD_REPORT_FIRST_TOKEN);
+    else if ((came & PICKD_ANSWER_TOKENS) && now_s() - it->told_s >= PROGRESS_EVERY_S)
+      report(it, PICKD_REPORT_PROGRESS);  // which renews the lease of what it reserved
   }
 }
 

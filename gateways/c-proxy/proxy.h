@@ -19,6 +19,7 @@
 #include <pickd/pickd.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <time.h>
 
 enum {
   ENDPOINTS_MAX = 8,
@@ -115,7 +116,8 @@ typedef struct exchange {
   size_t endpoint_count, at;    /* `at`: who has it now */
   char prefill[ENDPOINT_BYTES]; /* addresses of the stages that others do; empty: none */
   char encode[ENDPOINT_BYTES];
-  int reserved; /* the ticket has to be reported on */
+  int reserved;  /* the ticket has to be reported on */
+  time_t told_s; /* when it was reported on last */
 
   CURL* easy;
   struct curl_slist* sent_headers;

@@ -351,9 +351,10 @@ typedef struct pickd_report_info {
  * timeout_us 0: hands the report over and returns; what the daemon makes of it is counted there
  * (pickd_reports_unknown_total), -EAGAIN when no channel can take it. It waits for nothing but, a
  * millisecond, for another channel or a new connection when it needs one (50 for the first channel). A daemon that is killed takes
- * with it what it was handed and has not applied. Of a ticket of this client whose end was lost so the reservation is
- * released when this client is connected again, with its next calls, however many there are; what such a report said of usage
- * or of a failure is lost. One on a ticket of another client ends with its lease. Otherwise
+ * with it what it was handed and has not applied, and one that is away is told nothing. Of a ticket of this client whose end was
+ * told so (0 is returned for it) the reservation is released when this client is connected again, with its next calls, however
+ * many there are; what such a report said of usage or of a failure is lost. One on a ticket of another client ends with its
+ * lease, and gets -ENOTCONN while the daemon is away. Otherwise
  * waits for the daemon's word: 0, -ESTALE (unknown ticket, ended already, or its endpoint is gone),
  * -ENOENT (no such fallback endpoint), -EPERM (another user's ticket), -ETIMEDOUT (it may yet be
  * applied), -EINVAL, -ENOTCONN, -EOWNERDEAD.
@@ -361,8 +362,9 @@ typedef struct pickd_report_info {
  * Report on tickets of degraded picks like on any other: the library itself then knows that the
  * prefill is over (FIRST_TOKEN), that another endpoint serves it (FALLBACK) or that it has ended, and
  * returns 0 while the daemon is away. Once it is back it does not know such a ticket:
- * counted there, -ESTALE for who waits; not a fault. Other tickets outlive the daemon: -ENOTCONN while
- * it is away, good again when it is back. Any thread. */
+ * counted there, -ESTALE for who waits; not a fault. Other tickets outlive the daemon and are good
+ * again when it is back: -ENOTCONN while it is away for who waits, and for FIRST_TOKEN, PROGRESS and
+ * FALLBACK. Any thread. */
 PICKD_API int pickd_report(pickd_client *client, const pickd_report_info *report, int64_t timeout_us);
 
 /* ---- Asynchronous queue ------------------------------------------------------------------------ */
@@ -405,8 +407,8 @@ PICKD_API int pickd_queue_cancel(pickd_queue *queue, pickd_ticket ticket);
 
 /* Hands a report over without waiting; as pickd_report() with a timeout of 0, on this queue's ring, so
  * that it stays in order with its submissions; like these it does not ring while a pick is outstanding.
- * Errors: -EAGAIN (the ring is full: poll, then try again), -ENOTCONN (the daemon is away), -EINVAL,
- * -E2BIG, -EOWNERDEAD. */
+ * Errors: -EAGAIN (the ring is full: poll, then try again), -ENOTCONN (the daemon is away; not for the
+ * end of a request of this client, which it hears of when it is back), -EINVAL, -E2BIG, -EOWNERDEAD. */
 PICKD_API int pickd_queue_report(pickd_queue *queue, const pickd_report_info *report);
 
 /* A descriptor that becomes readable when answers wait: for epoll, poll, Go's netpoller, tokio. Poll

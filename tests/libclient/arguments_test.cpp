@@ -109,7 +109,7 @@ TEST_F(Arguments, OfARequestOutOfRangeAreRefused) {
     change(request);
     expect_refused(request, code);
   };
-  with([](auto& r) { r.flags = 8; }, -EINVAL);
+  with([](auto& r) { r.flags = 16; }, -EINVAL);
   with([](auto& r) { r.flags = 1U << 31; }, -EINVAL);
   with([](auto& r) { r.endpoints_max = 9; }, -EINVAL);
   with([](auto& r) { r.queue_timeout_us = -1; }, -EINVAL);

@@ -137,5 +137,42 @@ TEST(SystemLostDaemon, ReleasesWhatItWasToldTheEndOfAndHadNotHeeded) {
   EXPECT_TRUE(all_is_released(daemon, client)) << daemon.inflight();
 }
 
+TEST(SystemLostDaemon, ReleasesWhatEndedWhileThereWasNone) {
+  constexpr std::size_t kRequests = 500;
+  Daemon daemon;
+  const Client client(daemon);
+  const Queue queue(client, 16);
+  const Result result;
+  std::vector<pickd_ticket> tickets;
+  for (std::size_t at = 0; at < 3 * kRequests; ++at) {
+    ASSERT_EQ(pick(client, Request("hello"), result), 0);
+    tickets.push_back(result.ticket());
+  }
+  kill_and_reap(daemon);
+  for (std::size_t at = 0; at < kRequests; ++at) {
+    const pickd_report_info first = done(tickets[at]);
+    ASSERT_EQ(pickd_report(client.get(), &first, 0), 0);
+    ASSERT_EQ(queue.report(done(tickets[kRequests + at])), 0);
+    EXPECT_EQ(client.report(tickets[2 * kRequests + at], PICKD_REPORT_DONE), -ENOTCONN)
+        << "who waits for the daemon's word is told that there is none";
+  }
+  pickd_report_info stranger = done({tickets[0].client + 1, tickets[0].sequence});
+  EXPECT_EQ(queue.report(stranger), -ENOTCONN);
+  EXPECT_EQ(pickd_report(client.get(), &stranger, 0), -ENOTCONN);
+  daemon.start();
+  ASSERT_EQ(daemon.inflight(), tickets.size()) << "a warm start";
+  // The next calls tell of all, on whichever channel.
+  std::uint64_t data = 0;
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(queue.submit(Request("hello"), 1), 0);
+    EXPECT_TRUE(queue.next(result, &data));
+    EXPECT_EQ(queue.report(done(result.ticket())), 0);
+    return daemon.inflight() == kRequests;
+  })) << daemon.inflight();
+  for (std::size_t at = 2 * kRequests; at < tickets.size(); ++at)
+    ASSERT_EQ(client.report(tickets[at], PICKD_REPORT_DONE), 0) << "good again";
+  EXPECT_EQ(daemon.inflight(), 0U);
+}
+
 }  // namespace
 }  // namespace pickd::systests
