@@ -40,9 +40,10 @@ class Page:
             os.dup2(high[1], 4)
 
         self.process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-             "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-extensions",
-             "--remote-debugging-pipe", "--user-data-dir=" + self.profile.name, "about:blank"],
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+             "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+             "--disable-sync", "--disable-extensions", "--remote-debugging-pipe",
+             "--user-data-dir=" + self.profile.name, "about:blank"],
             preexec_fn=hand_over, close_fds=False, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for fd in high:

@@ -59,7 +59,7 @@ INSIDE=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 inside() { "${INSIDE[@]}" "$@"; }
 
 # with_proc, without_proc: the daemon hands its state out by way of /proc.
-with_proc() { mount -t proc proc "$root/proc"; }
+with_proc() { mount -t proc proc "$root/proc" || skip "proc cannot be mounted here"; }
 without_proc() {
   if mountpoint -q "$root/proc"; then umount "$root/proc"; fi
 }
