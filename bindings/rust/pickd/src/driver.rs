@@ -1,7 +1,7 @@
 //! The task that takes the answers of a queue when its descriptor tells of some. Knows no picks.
 
 use std::future::poll_fn;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::queue::{Queue, BATCH};
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// A crowd waits and few answers come: the daemon is behind, and looking for each answer as it
-/// comes would take from both what they need. So the driver lets a number of them gather. This
-/// holds up the thread that runs it: so briefly, and with so many waiting, that all of them gain.
+/// comes would take from both what they need. So the driver lets a number of them gather, while
+/// the runtime does what else there is to do.
 const CROWD: u32 = 256;
 const FEW: usize = 16;
-const BREATH: Duration = Duration::from_micros(20);
+const BREATH: Duration = Duration::from_micros(50);
 
 /// Starts the driver of a queue in the runtime of the caller.
 pub(crate) fn start(queue: &Arc<Queue>) -> Result<(), Error> {
@@ -34,9 +34,40 @@ pub(crate) fn start(queue: &Arc<Queue>) -> Result<(), Error> {
     // Deprecated for types that lie about their descriptor; what replaces it is newer than the
     // oldest tokio that this crate takes.
     #[allow(deprecated)]
-    let events = AsyncFd::with_interest(events, Interest::READABLE).map_err(failed)?;
-    tokio::spawn(drive(queue.clone(), events));
+    let watched = |fd| AsyncFd::with_interest(fd, Interest::READABLE).map_err(failed);
+    let breather = Breather(watched(timer().map_err(failed)?)?);
+    tokio::spawn(drive(queue.clone(), watched(events)?, breather));
     Ok(())
+}
+
+fn timer() -> std::io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe {
+        libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC)
+    };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: new, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits for less than the millisecond that is the least for the runtime's own timers.
+struct Breather(AsyncFd<OwnedFd>);
+
+impl Breather {
+    async fn breathe(&self) {
+        let once = libc::itimerspec {
+            it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: libc::timespec { tv_sec: 0, tv_nsec: i64::from(BREATH.subsec_nanos()) },
+        };
+        // SAFETY: the descriptor is open, and the time good for the call. To set it also takes
+        // back that it has been over before, so nothing is to be read.
+        unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &once, std::ptr::null_mut()) };
+        if let Ok(mut over) = self.0.readable().await {
+            over.clear_ready();
+        }
+    }
 }
 
 /// Ends the queue with its driver: when the runtime ends first, nobody takes answers any more.
@@ -48,7 +79,7 @@ impl Drop for EndWith {
     }
 }
 
-async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
+async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>, breather: Breather) {
     let ended = EndWith(queue);
     let queue = &*ended.0;
     let mut wakers = Vec::with_capacity(BATCH);
@@ -56,7 +87,7 @@ async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
         tokio::select! {
             ready = events.readable() => {
                 let Ok(mut ready) = ready else { return };
-                take_all(queue, &mut wakers).await;
+                take_all(queue, &mut wakers, &breather).await;
                 ready.clear_ready();
             }
             () = queue.stirred() => loop {
@@ -64,7 +95,7 @@ async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
                     return;
                 }
                 tokio::time::sleep(PAUSE).await;
-                take_all(queue, &mut wakers).await;
+                take_all(queue, &mut wakers, &breather).await;
                 if !queue.retry() {
                     break;
                 }
@@ -76,17 +107,18 @@ async fn drive(queue: Arc<Queue>, events: AsyncFd<OwnedFd>) {
 /// Takes answers until there are none, which arms the descriptor. In between the tasks that were
 /// woken run: what they submit may be answered by then, and to find that costs less than to sleep
 /// and be woken for it.
-async fn take_all(queue: &Queue, wakers: &mut Vec<Waker>) {
+async fn take_all(queue: &Queue, wakers: &mut Vec<Waker>, breather: &Breather) {
     loop {
         let (taken, outstanding) = queue.take(wakers);
         if taken == 0 {
             return;
         }
-        if taken < FEW && outstanding >= CROWD {
-            std::thread::sleep(BREATH);
-        }
         wakers.drain(..).for_each(Waker::wake);
-        behind_others().await;
+        if taken < FEW && outstanding >= CROWD {
+            breather.breathe().await;
+        } else {
+            behind_others().await;
+        }
     }
 }
 

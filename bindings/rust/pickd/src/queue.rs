@@ -138,17 +138,22 @@ impl Queue {
         let Some(queue) = state.raw else { return Err(closed("pick")) };
         let Some(&slot) = state.free.last() else { return Ok(Submitted::Full) };
         let raw = request.raw(timeout_us);
-        let mut ticket = sys::pickd_ticket::default();
+        // All that can be done before, and the ticket where it belongs: what is written into the
+        // ring takes its time to leave this core, and to read back or to count a reference waits.
+        let at = &mut state.slots[slot as usize];
+        *at = Slot::Waiting(sys::pickd_ticket::default(), Some(waker.clone()));
+        let Slot::Waiting(ticket, _) = at else { return Err(closed("pick")) };
         // SAFETY: the queue is open, and this thread has it; `raw` points into the request.
-        let code =
-            unsafe { sys::pickd_queue_submit(queue.as_ptr(), &raw, slot.into(), &mut ticket) };
-        if code == -libc::EAGAIN {
-            return Ok(Submitted::Full);
+        let code = unsafe { sys::pickd_queue_submit(queue.as_ptr(), &raw, slot.into(), ticket) };
+        if code != 0 {
+            *at = Slot::Free;
+            if code == -libc::EAGAIN {
+                return Ok(Submitted::Full);
+            }
+            self.handle.check("pick", code)?;
         }
-        self.handle.check("pick", code)?;
         state.free.pop();
         state.outstanding += 1;
-        state.slots[slot as usize] = Slot::Waiting(ticket, None);
         let budget = if state.outstanding == 1 { state.spin.budget() } else { Duration::ZERO };
         if !budget.is_zero() || state.unarmed {
             let answer = self.look(state, slot, budget);
@@ -159,7 +164,6 @@ impl Queue {
                 return Ok(Submitted::Answered(answer));
             }
         }
-        state.slots[slot as usize] = Slot::Waiting(ticket, Some(waker.clone()));
         Ok(Submitted::Waits(slot))
     }
 
