@@ -15,10 +15,12 @@ Usage: rust-proxy [OPTION...]
   --socket PATH              pickd's socket                  $PICKD_SOCKET, else its own
   --threads N                of the runtime; 0: one for each processor                 0
   --body-max-bytes N         longest request body; longer ones get 413          33554432
+  --bodies-max-bytes N       all bodies at once, which the library copies; 503     1073741824
   --attempts N               endpoints that are tried at most, 1 to 8                  3
   --pick-timeout MS          after it the library picks without the daemon           100
   --connect-timeout MS       to an engine                                           1000
-  --read-timeout MS          for a request's head, and for each piece of body      30000
+  --read-timeout MS          for a request's head, and for each piece of body;     30000
+                             a body has ten times that
   --drain-timeout MS         for what is under way at a stop                       30000
   --connections-max N        of callers at once; more wait to be accepted          10000
   --tenant-header NAME       requests that differ in it share no prefix             none
@@ -32,6 +34,7 @@ pub struct Arguments {
     pub socket: Option<String>,
     pub threads: usize,
     pub body_max_bytes: usize,
+    pub bodies_max_bytes: usize,
     pub attempts: u32,
     pub pick_timeout: Duration,
     pub connect_timeout: Duration,
@@ -50,6 +53,7 @@ impl Default for Arguments {
             socket: None,
             threads: 0,
             body_max_bytes: 32 << 20,
+            bodies_max_bytes: 1 << 30,
             attempts: 3,
             pick_timeout: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(1),
@@ -73,6 +77,9 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Option<Arguments>, lexopt::Err
             Long("threads") => told.threads = number(&mut words, "--threads", 0, 1024)?,
             Long("body-max-bytes") => {
                 told.body_max_bytes = number(&mut words, "--body-max-bytes", 1, 1 << 30)?;
+            }
+            Long("bodies-max-bytes") => {
+                told.bodies_max_bytes = number(&mut words, "--bodies-max-bytes", 1, 1 << 40)?;
             }
             Long("attempts") => told.attempts = number(&mut words, "--attempts", 1, 8)? as u32,
             Long("pick-timeout") => told.pick_timeout = duration(&mut words, "--pick-timeout")?,

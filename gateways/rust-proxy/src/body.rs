@@ -9,6 +9,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::StatusCode;
 use pickd::body::{Answer, AnswerOptions, Body, BodyOptions, Head};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::refusal::Refusal;
 
@@ -75,15 +77,60 @@ impl Drop for Lent {
     }
 }
 
+/// What all bodies are held to.
+pub struct Limits {
+    pub bytes: usize,         // of one
+    pub timeout: Duration,    // for each piece
+    pub room: Arc<Semaphore>, // KiB that all of them may still take
+}
+
+/// Whose pieces come in time, but hardly anything in them, is waited for so many times that long.
+const TIMEOUTS: u32 = 10;
+const ROOM_UNIT: usize = 1024;
+
+/// The room that a body takes until the engine's answer is over.
+#[derive(Default)]
+pub struct Held(Option<OwnedSemaphorePermit>);
+
+impl Held {
+    /// Room for `size` bytes in all.
+    fn grow_to(&mut self, size: usize, room: &Arc<Semaphore>) -> Result<(), Refusal> {
+        let held = self.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = size.div_ceil(ROOM_UNIT).saturating_sub(held);
+        if more == 0 {
+            return Ok(());
+        }
+        let more = u32::try_from(more)
+            .ok()
+            .and_then(|more| room.clone().try_acquire_many_owned(more).ok());
+        let more = more.ok_or_else(|| {
+            let words = "the bodies of other requests take all the room there is for them";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, words)
+        })?;
+        match &mut self.0 {
+            Some(held) => held.merge(more),
+            none => *none = Some(more),
+        }
+        Ok(())
+    }
+}
+
+/// Room for so many bytes of bodies.
+pub fn room(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes.div_ceil(ROOM_UNIT)))
+}
+
 /// Reads a request's body and returns it whole, to send it as often as there are endpoints to try.
 /// A body that the library cannot read has no prompt, and goes to the engine all the same.
 pub async fn read(
     body: &mut Body,
     head: Head<'_>,
     mut from: Incoming,
-    limit: usize,
-    piece_timeout: Duration,
-) -> Result<Bytes, Refusal> {
+    limits: &Limits,
+) -> Result<(Bytes, Held), Refusal> {
+    let limit = limits.bytes;
+    let until = Instant::now() + TIMEOUTS * limits.timeout;
+    let mut held = Held::default();
     let too_long = || {
         let words = format!("the request's body is over the proxy's limit of {limit} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words)
@@ -95,7 +142,8 @@ pub async fn read(
     let mut pieces = Vec::new();
     let mut size = 0;
     loop {
-        let frame = tokio::time::timeout(piece_timeout, from.frame()).await.map_err(|_| {
+        let patience = until.min(Instant::now() + limits.timeout);
+        let frame = tokio::time::timeout_at(patience, from.frame()).await.map_err(|_| {
             Refusal::new(StatusCode::REQUEST_TIMEOUT, "the rest of the body did not come in time")
         })?;
         let Some(frame) = frame else { break };
@@ -106,14 +154,16 @@ pub async fn read(
         if size > limit {
             return Err(too_long());
         }
+        held.grow_to(size, &limits.room)?;
         body.add(&piece)?;
         pieces.push(piece);
     }
     // Why it cannot be read is the engine's to say.
     let _ = body.end();
-    Ok(match pieces.len() {
+    let whole = match pieces.len() {
         0 => Bytes::new(),
         1 => pieces.swap_remove(0),
         _ => pieces.concat().into(),
-    })
+    };
+    Ok((whole, held))
 }

@@ -6,6 +6,9 @@ use hyper::header::{HeaderMap, HeaderName, CONNECTION, HOST};
 pub const PREFILL: &str = "x-prefiller-host-port";
 /// Of such a request: who turns images and the like into embeddings. A list, of one here.
 pub const ENCODE: &str = "x-encoder-hosts-ports";
+/// What only who picks may say to an engine.
+const PICKERS: [&str; 4] =
+    [PREFILL, ENCODE, "x-kv-cache-source-host-port", "x-data-parallel-host-port"];
 /// Why a request was refused, for machines.
 pub const DROPPED_REASON: &str = "x-llm-d-request-dropped-reason";
 /// Which endpoint served, for whoever looks into a case.
@@ -66,8 +69,9 @@ pub fn for_engine(from: &HeaderMap) -> HeaderMap {
     headers.remove(HOST);
     headers.remove("content-length");
     headers.remove("expect");
-    headers.remove(PREFILL);
-    headers.remove(ENCODE);
+    for name in PICKERS {
+        headers.remove(name);
+    }
     headers
 }
 
@@ -83,6 +87,8 @@ mod tests {
             ("x-mine", "1"),
             ("transfer-encoding", "chunked"),
             ("x-prefiller-host-port", "evil:1"),
+            ("x-kv-cache-source-host-port", "evil:1"),
+            ("x-data-parallel-host-port", "evil:1"),
             ("x-encoder-hosts-ports", "evil:1"),
             ("host", "proxy"),
             ("authorization", "Bearer t"),

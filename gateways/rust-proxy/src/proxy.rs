@@ -2,13 +2,14 @@
 //! fails before the caller has seen a byte, and relay the answer.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -31,8 +32,7 @@ pub struct Proxy {
     readers: std::sync::Arc<Pool>,
     engines: Client<HttpConnector, Full<Bytes>>,
     pick_timeout: Duration,
-    read_timeout: Duration,
-    body_max_bytes: usize,
+    limits: body::Limits,
     attempts: u32,
     tenant_header: Option<HeaderName>,
     objectives: HashMap<String, i32>,
@@ -63,8 +63,11 @@ impl Proxy {
             readers: Pool::new(arguments.body_max_bytes),
             engines,
             pick_timeout: arguments.pick_timeout,
-            read_timeout: arguments.read_timeout,
-            body_max_bytes: arguments.body_max_bytes,
+            limits: body::Limits {
+                bytes: arguments.body_max_bytes,
+                timeout: arguments.read_timeout,
+                room: body::room(arguments.bodies_max_bytes),
+            },
             attempts: arguments.attempts,
             tenant_header: arguments.tenant_header.as_ref().map(name).transpose()?,
             objectives: arguments.objectives.clone(),
@@ -87,8 +90,13 @@ impl Proxy {
             let words = "this is a proxy before engines, not one to reach others by";
             return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, words));
         }
-        let mut readers = self.readers.get()?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        // "*" would make the port of the engine's address another.
+        if !path.starts_with('/') {
+            let words = "the target of a request is a path here, or a URL";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, words));
+        }
+        let mut readers = self.readers.get()?;
         let mut head = Head::new(path);
         for (name, value) in &parts.headers {
             head = head.header(name.as_str(), value.as_bytes());
@@ -96,12 +104,11 @@ impl Proxy {
         if let Some(tenant) = self.tenant_header.as_ref().and_then(|name| parts.headers.get(name)) {
             head = head.tenant(tenant.as_bytes());
         }
-        let limit = self.body_max_bytes;
-        let sent = body::read(&mut readers.body, head, incoming, limit, self.read_timeout).await?;
+        let (sent, held) = body::read(&mut readers.body, head, incoming, &self.limits).await?;
         let wanted = readers.body.request(Prompt::Longest)?;
         let pick = self.pick(wanted, &parts.headers).await?;
         let api = readers.body.info()?.api;
-        let mut served = Served::new(&self.client, &pick, readers);
+        let mut served = Served::new(&self.client, &pick, readers, held);
 
         let mut head = headers::for_engine(&parts.headers);
         for (name, part) in [(headers::PREFILL, pick.prefill()), (headers::ENCODE, pick.encode())] {
@@ -115,10 +122,13 @@ impl Proxy {
             *request.method_mut() = parts.method.clone();
             *request.uri_mut() = format!("{}{path}", base_of(address)).parse::<Uri>()?;
             *request.headers_mut() = head.clone();
+            bound_interim_answers(&mut request);
             Ok(request)
         };
         let (answer, name) = self.first_answer(&pick, engine_request, &mut served).await?;
         let (mut parts, incoming) = answer.into_parts();
+        // The caller's connection is its own: hyper answers in the version that was asked in.
+        parts.version = Version::HTTP_11;
         headers::take_hop_by_hop(&mut parts.headers);
         served.answers(api, parts.status.as_u16(), &parts.headers);
         if let Ok(name) = HeaderValue::from_str(name) {
@@ -169,6 +179,10 @@ impl Proxy {
                 Refusal::new(StatusCode::BAD_GATEWAY, words)
             })?;
             match self.engines.request(request).await {
+                // What nobody asked for, as an upgrade is not passed on.
+                Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    why = format!("{}: it switched protocols unasked", endpoint.name);
+                }
                 Ok(answer) => return Ok((answer, endpoint.name)),
                 Err(error) => why = format!("{}: {}", endpoint.name, with_causes(&error)),
             }
@@ -176,6 +190,21 @@ impl Proxy {
         served.failed();
         Err(Refusal::new(StatusCode::BAD_GATEWAY, format!("no engine answered; at last {why}")))
     }
+}
+
+/// An engine may send interim answers before its real one; one that sends nothing else would keep a
+/// thread of the runtime for as long as it does.
+fn bound_interim_answers<B>(request: &mut Request<B>) {
+    const INTERIM_MAX: u32 = 16;
+    let came = AtomicU32::new(0);
+    hyper::ext::on_informational(request, move |_| {
+        // Partner: itself.
+        if came.fetch_add(1, Ordering::Relaxed) == INTERIM_MAX {
+            // In the task of the connection, which is all that ends by it: hyper asks for nothing
+            // that this could return, and tells who waits for the answer.
+            std::panic::resume_unwind(Box::new("too many interim answers"));
+        }
+    });
 }
 
 /// An endpoint's address as the start of a URL; addresses are "host:port" or URLs.

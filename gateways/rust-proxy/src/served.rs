@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pickd::body::{AnswerHead, Api};
 use pickd::{AsyncClient, Pick, Report, ReportKind, Ticket};
 
-use crate::body::Lent;
+use crate::body::{Held, Lent};
 
 /// How often a stream is said to live: well within the lease of a reservation.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -17,15 +17,16 @@ pub struct Served {
     client: AsyncClient,
     ticket: Ticket,
     readers: Lent,
+    _held: Held,
     told: Instant, // when the daemon heard of it last
     readable: bool,
     over: bool,
 }
 
 impl Served {
-    pub fn new(client: &AsyncClient, pick: &Pick, readers: Lent) -> Served {
-        let (client, ticket) = (client.clone(), pick.ticket());
-        Served { client, ticket, readers, told: Instant::now(), readable: false, over: false }
+    pub fn new(client: &AsyncClient, pick: &Pick, readers: Lent, held: Held) -> Served {
+        let (client, ticket, told) = (client.clone(), pick.ticket(), Instant::now());
+        Served { client, ticket, readers, _held: held, told, readable: false, over: false }
     }
 
     fn report(&mut self, report: &Report) {

@@ -104,6 +104,57 @@ fn the_engine_hears_who_computes_the_prompt_and_who_encodes_its_images() {
 }
 
 #[test]
+fn a_target_that_is_no_path_is_refused_before_any_engine_is_asked() {
+    let engine = Engine::start(100.0);
+    let daemon = Daemon::start(&[&engine.address], "");
+    let proxy = Proxy::start(&daemon, &[]);
+    assert_eq!(ask(&proxy.address, "OPTIONS", "*", &[], "").status, 400);
+    assert_eq!(proxy.complete(&[], &completion("Hello", 1, false)).status, 200);
+    eventually("that is done", || daemon.counter("pickd_requests_done_total") == 1);
+    assert_eq!((daemon.counter("pickd_picks_total"), daemon.in_flight()), (1, 0));
+}
+
+#[test]
+fn an_engine_that_sends_no_real_answer_costs_no_more_than_its_own_request() {
+    let endless = b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n".repeat(100);
+    let switching = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n".to_vec();
+    for (sent, again) in [(endless, true), (switching, false)] {
+        let daemon = Daemon::start(&[&common::odd(sent, again)], "");
+        let proxy = Proxy::start(&daemon, &[]);
+        for _ in 0..4 {
+            let mut answer = proxy.complete(&[], &completion("Hello", 1, false));
+            let text = answer.text();
+            assert_eq!(answer.status, 502, "{text}");
+        }
+        eventually("all have failed", || daemon.counter("pickd_requests_failed_total") == 4);
+        assert_eq!(daemon.in_flight(), 0);
+    }
+}
+
+#[test]
+fn an_answer_has_the_callers_version_whatever_the_engine_speaks() {
+    let old = b"HTTP/1.0 200 OK\r\n\r\nhello".to_vec();
+    let daemon = Daemon::start(&[&common::odd(old, false)], "");
+    let proxy = Proxy::start(&daemon, &[]);
+    let mut answer = proxy.complete(&[], &completion("Hello", 1, false));
+    assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
+    assert_eq!(answer.text(), "hello");
+}
+
+#[test]
+fn bodies_that_are_held_together_are_bounded() {
+    let engine = Engine::start(1.0);
+    let daemon = Daemon::start(&[&engine.address], "");
+    let proxy = Proxy::start(&daemon, &["--bodies-max-bytes", "8192"]);
+    let long = completion(&"long ".repeat(1000), 5000, true);
+    let mut under_way = proxy.complete(&[], &long);
+    under_way.piece().unwrap().unwrap();
+    assert_eq!(proxy.complete(&[], &long).status, 503);
+    drop(under_way);
+    eventually("there is room again", || proxy.complete(&[], &long).status == 200);
+}
+
+#[test]
 fn a_stream_passes_piece_by_piece_and_its_first_token_is_reported_at_once() {
     let engine = Engine::start(1.0);
     let daemon = Daemon::start(&[&engine.address], "");

@@ -130,6 +130,24 @@ pub fn record(requests: usize) -> (String, std::thread::JoinHandle<Vec<String>>)
     (address, std::thread::spawn(move || (0..requests).map(|_| take()).collect()))
 }
 
+/// An engine that sends this to each connection, over and over or once, when it was asked.
+pub fn odd(sent: Vec<u8>, again: bool) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, sent) = (stream.unwrap(), sent.clone());
+            std::thread::spawn(move || {
+                // Who is answered before it has asked hangs up.
+                let mut asked = [0; 1 << 16];
+                let _ = stream.read(&mut asked);
+                while stream.write_all(&sent).is_ok() && again {}
+            });
+        }
+    });
+    address
+}
+
 /// An address where nobody listens.
 pub fn nobody() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
