@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "libbody/limits.hpp"
+#include "libbody/mend.hpp"
 
 namespace pickd::body {
 
@@ -27,6 +28,20 @@ int JsonParser::parse(JsonBuffer& document, Json& root) {
   std::string_view text = document.text();
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   switch (parse(text.data(), text.size(), root)) {
+    case ParseResult::kMalformed: return parse_mended(text, root);
+    case ParseResult::kNoMemory: return -ENOMEM;
+    case ParseResult::kDone: break;
+  }
+  return 0;
+}
+
+// The document stays as it came, as it is sent on.
+int JsonParser::parse_mended(std::string_view text, Json& root) {
+  JsonBuffer copy;
+  if (!copy.append(text.data(), text.size())) return -ENOMEM;
+  if (!mend(copy.writable(), copy.size())) return -EBADMSG;
+  copy.pad();
+  switch (parse(copy.data(), copy.size(), root)) {
     case ParseResult::kMalformed: return -EBADMSG;
     case ParseResult::kNoMemory: return -ENOMEM;
     case ParseResult::kDone: break;

@@ -74,6 +74,7 @@ class JsonBuffer {
   }
   bool reserve(std::size_t size) { return bytes_.reserve(size + simdjson::SIMDJSON_PADDING); }
   void clear() { bytes_.clear(); }
+  char* writable() { return bytes_.data(); }
   void shrink(std::size_t keep_bytes) { bytes_.shrink(keep_bytes); }
   // Sets what stands in the padding, which a reader of memory that was never written would complain
   // of.
@@ -93,11 +94,14 @@ class JsonParser {
   // `text` has `size` bytes of JSON and simdjson::SIMDJSON_PADDING bytes that may be read behind
   // them.
   ParseResult parse(const char* text, std::size_t size, Json& root);
-  // A whole document, padded here and without its byte order mark: 0, -EBADMSG or -ENOMEM.
+  // A whole document, padded here and without its byte order mark: 0, -EBADMSG or -ENOMEM. What is
+  // no JSON but by what mend() can do is mended in a copy.
   int parse(JsonBuffer& document, Json& root);
   void shrink(std::size_t keep_bytes);
 
  private:
+  int parse_mended(std::string_view text, Json& root);
+
   simdjson::dom::parser parser_;
 };
 

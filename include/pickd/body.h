@@ -32,7 +32,8 @@
  * Error values and what they say of a body
  *
  *   -ENODATA       there is no body, or it is empty
- *   -EBADMSG       it is not JSON in UTF-8, is cut short, is nested too deeply or is no object
+ *   -EBADMSG       it is not JSON in UTF-8, is cut short, is nested too deeply or is no object;
+ *                  numbers of any size, NaN and halves of surrogate pairs are taken, as by Python
  *   -E2BIG         it is over body_bytes_max; or a struct has a field that this library lacks
  *   -EOPNOTSUPP    it is compressed: the content-encoding is not "identity"
  *   -ENOENT        the path names no API known here; model and stream flag are read all the same

@@ -242,12 +242,9 @@ TEST(Malformed, BodiesHaveNoPrefix) {
       R"({"model":"m","prompt":"x"} {"model":"m"})",
       R"({"model":"m","prompt":"x",})",
       R"({'model':'m'})",
-      R"({"prompt": NaN})",
       R"({"prompt": "a)"
       "\n"
       R"("})",
-      R"({"prompt": "\ud800"})",
-      R"({"prompt": "\ud800\u0041"})",
       R"({"prompt": "\x41"})",
       "{\"prompt\": \"\xFF\xFE\"}",
       "{\"prompt\": \"\xC0\xAF\"}",
@@ -264,8 +261,6 @@ TEST(Malformed, BodiesHaveNoPrefix) {
       "{",
       deep,
       R"({"prompt": )" + deep,
-      R"({"prompt": 1e999})",
-      R"({"prompt": "x", "seed": 99999999999999999999999})",
   };
   for (const std::string& json : cases) {
     for (const char* path : {kCompletions, kChat, kMessages, kResponses, kSglang, kVllm, "/x"}) {
