@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "abi/state_layout.hpp"
+#include "daemon/endpoints/usage.hpp"
 
 namespace pickd::endpoints {
 
@@ -16,12 +17,10 @@ struct NewReservation;
 // What the maker of a reservation hands through to the observer; the table does not look into it.
 struct FlightFacts {};
 
-// How a request ended; abi::kUnknown32 where nothing was reported.
+// How a request ended, and all that was told of its usage.
 struct FlightEnd {
   bool served = false;
-  std::uint32_t prompt_tokens = abi::kUnknown32;
-  std::uint32_t cached_tokens = abi::kUnknown32;
-  std::uint32_t output_tokens = abi::kUnknown32;
+  Usage usage;
 };
 
 // Times are nanoseconds of the store's clock; 0 where who ended it knows none (a lease, a client's

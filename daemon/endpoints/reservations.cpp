@@ -37,6 +37,10 @@ constexpr std::uint32_t uid_of(std::uint64_t owner) {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
+// The last of a record's six flags, which nobody else reads: the daemon that set it keeps what was
+// told of the usage. One that comes after it finds the flag, and that nothing was told.
+constexpr std::uint32_t kUsageTold = 1U << 5;
+
 ReportOutcome absent(bool other_user) {
   return other_user ? ReportOutcome::kOtherUser : ReportOutcome::kUnknownTicket;
 }
@@ -211,8 +215,14 @@ bool Reservations::claim(abi::Reservation& slot, std::uint64_t* state) {
 }
 
 bool Reservations::release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint,
-                           bool* stale, std::uint64_t now_ns, const FlightEnd& how) {
+                           bool* stale, std::uint64_t now_ns, FlightEnd how, Usage* usage) {
   if (!claim(slot, &state)) return false;
+  if ((flags_of(state) & kUsageTold) != 0) {
+    Usage told = usages_[flight_of(slot)];
+    told.update(how.usage);
+    how.usage = told;
+  }
+  if (usage != nullptr) *usage = how.usage;
   const Load load = load_of(slot, state);
   const bool known = change_decode(records_, load, -1);
   change_stages(records_, load, -1);
@@ -249,14 +259,30 @@ ReportOutcome Reservations::first_token(Ticket ticket, std::uint32_t uid, std::u
   return known ? ReportOutcome::kApplied : ReportOutcome::kStaleGeneration;
 }
 
+ReportOutcome Reservations::tell(Ticket ticket, std::uint32_t uid, const Usage& usage) {
+  std::uint64_t state = 0;
+  bool other_user = false;
+  abi::Reservation* slot = find(ticket, uid, &state, &other_user);
+  if (slot == nullptr) return absent(other_user);
+  if (!claim(*slot, &state)) return ReportOutcome::kUnknownTicket;
+  Usage& known = usages_[flight_of(*slot)];
+  // Without the flag it is what an earlier request of this slot left.
+  if ((flags_of(state) & kUsageTold) == 0) known = {};
+  known.update(usage);
+  slot->state.store(state_word(abi::ReservationState::kHeld, flags_of(state) | kUsageTold, state),
+                    std::memory_order_release);
+  return ReportOutcome::kApplied;
+}
+
 ReportOutcome Reservations::end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint,
-                                std::uint64_t now_ns, const FlightEnd& how) {
+                                std::uint64_t now_ns, const FlightEnd& how, Usage* usage) {
   std::uint64_t state = 0;
   bool other_user = false;
   abi::Reservation* slot = find(ticket, uid, &state, &other_user);
   if (slot == nullptr) return absent(other_user);
   bool stale = false;
-  if (!release(*slot, state, endpoint, &stale, now_ns, how)) return ReportOutcome::kUnknownTicket;
+  if (!release(*slot, state, endpoint, &stale, now_ns, how, usage))
+    return ReportOutcome::kUnknownTicket;
   return stale ? ReportOutcome::kStaleGeneration : ReportOutcome::kApplied;
 }
 
@@ -275,7 +301,9 @@ ReportOutcome Reservations::move(Ticket ticket, std::uint32_t uid, std::uint64_t
   change_decode(records_, load, 1);
   slot->endpoint.store(endpoint, kRelaxed);
   if (observer_ != nullptr) observer_->moved(flight_of(*slot), endpoint, now_ns);
-  slot->state.store(state, std::memory_order_release);
+  // What the engine before told of its cache and its tokens is not of this one's answer.
+  slot->state.store(state_word(abi::ReservationState::kHeld, flags_of(state) & ~kUsageTold, state),
+                    std::memory_order_release);
   return known ? ReportOutcome::kApplied : ReportOutcome::kStaleGeneration;
 }
 

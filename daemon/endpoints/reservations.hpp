@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -56,7 +57,8 @@ class Reservations {
         mask_(slot_count - 1),
         records_(records),
         per_user_max_(per_user_max),
-        key_(key) {}
+        key_(key),
+        usages_(std::make_unique<Usage[]>(slot_count)) {}
 
   // Who is told of every change from now on; before anybody picks. Outlives the table's use.
   void observe(FlightObserver& observer) { observer_ = &observer; }
@@ -71,10 +73,13 @@ class Reservations {
   // kApplied too, because a repeated first token is no fault.
   ReportOutcome first_token(Ticket ticket, std::uint32_t uid, std::uint64_t now_ns = 0);
 
+  // Keeps what an engine told of the usage so far, until the end; not over a restart.
+  ReportOutcome tell(Ticket ticket, std::uint32_t uid, const Usage& usage);
+
   // The request ended: all is given back. `endpoint`, when asked for, gets the handle that was
-  // held.
+  // held; `usage` all that was told of it, by `how` and before.
   ReportOutcome end(Ticket ticket, std::uint32_t uid, std::uint64_t* endpoint = nullptr,
-                    std::uint64_t now_ns = 0, const FlightEnd& how = {});
+                    std::uint64_t now_ns = 0, const FlightEnd& how = {}, Usage* usage = nullptr);
 
   // Another endpoint serves it: what is held moves there. `from`, when asked for, gets the handle
   // that was held before.
@@ -127,7 +132,7 @@ class Reservations {
   // Claims the record, gives back what it holds, frees it. `endpoint` gets the handle that was
   // held.
   bool release(abi::Reservation& slot, std::uint64_t state, std::uint64_t* endpoint, bool* stale,
-               std::uint64_t now_ns = 0, const FlightEnd& how = {});
+               std::uint64_t now_ns = 0, FlightEnd how = {}, Usage* usage = nullptr);
   std::uint32_t flight_of(const abi::Reservation& slot) const {
     return static_cast<std::uint32_t>(&slot - slots_);
   }
@@ -143,6 +148,8 @@ class Reservations {
   std::uint32_t per_user_max_;
   base::SipKey key_;
   UserCounts users_;
+  // By slot, of those of which something was told; changed by who has claimed the record.
+  std::unique_ptr<Usage[]> usages_;
   FlightObserver* observer_ = nullptr;
 };
 

@@ -23,8 +23,8 @@ std::uint64_t due_after(std::uint64_t now_ns, double ttft_s) {
 latency::Outcome outcome_of(const endpoints::FlightEnd& end) {
   latency::Outcome outcome;
   outcome.served = end.served;
-  if (end.output_tokens != abi::kUnknown32) outcome.output_tokens = end.output_tokens;
-  if (end.cached_tokens != abi::kUnknown32) outcome.cached_tokens = end.cached_tokens;
+  if (end.usage.output_tokens != abi::kUnknown32) outcome.output_tokens = end.usage.output_tokens;
+  if (end.usage.cached_tokens != abi::kUnknown32) outcome.cached_tokens = end.usage.cached_tokens;
   return outcome;
 }
 

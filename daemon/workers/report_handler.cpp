@@ -10,18 +10,17 @@ namespace {
 
 using endpoints::ReportOutcome;
 
-void count_usage(const DecodedReport& report, state::Counters& counters) {
+endpoints::Usage usage_of(const DecodedReport& report) {
+  return {report.prompt_tokens, report.cached_tokens, report.output_tokens};
+}
+
+void count_usage(const endpoints::Usage& usage, state::Counters& counters) {
   const auto add = [&counters](abi::Counter counter, std::uint32_t tokens) {
     if (tokens != abi::kUnknown32) counters.add(counter, tokens);
   };
-  add(abi::Counter::reported_prompt_tokens, report.prompt_tokens);
-  add(abi::Counter::reported_cached_tokens, report.cached_tokens);
-  add(abi::Counter::output_tokens, report.output_tokens);
-}
-
-endpoints::FlightEnd end_of(const DecodedReport& report) {
-  return {report.kind == abi::ReportKind::kDone, report.prompt_tokens, report.cached_tokens,
-          report.output_tokens};
+  add(abi::Counter::reported_prompt_tokens, usage.prompt_tokens);
+  add(abi::Counter::reported_cached_tokens, usage.cached_tokens);
+  add(abi::Counter::output_tokens, usage.output_tokens);
 }
 
 }  // namespace
@@ -50,24 +49,31 @@ void ReportHandler::note(abi::ReportKind kind, std::uint64_t handle) const {
     endpoints::note_failure(record, generation);
 }
 
-int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
+int ReportHandler::apply(DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
                          const endpoints::Topology& topology, state::Counters& counters) const {
   const std::uint64_t tick = now_ns / abi::kTickNs;
   ReportOutcome outcome = ReportOutcome::kUnknownTicket;
   bool known_endpoint = true;
   std::uint64_t held = 0;  // the endpoint that this report is about
+  endpoints::Usage usage = usage_of(report);
   switch (report.kind) {
     case abi::ReportKind::kFirstToken:
+      if (usage.is_told()) reservations_->tell(report.ticket, uid, usage);
       outcome = reservations_->first_token(report.ticket, uid, now_ns);
       if (outcome == ReportOutcome::kApplied) reservations_->touch(report.ticket, uid, tick);
       break;
     case abi::ReportKind::kProgress:
+      if (usage.is_told()) reservations_->tell(report.ticket, uid, usage);
       outcome = reservations_->touch(report.ticket, uid, tick);
       break;
     case abi::ReportKind::kDone:
     case abi::ReportKind::kFailed:
     case abi::ReportKind::kCancelled:
-      outcome = reservations_->end(report.ticket, uid, &held, now_ns, end_of(report));
+      outcome = reservations_->end(report.ticket, uid, &held, now_ns,
+                                   {report.kind == abi::ReportKind::kDone, usage}, &usage);
+      report.prompt_tokens = usage.prompt_tokens;
+      report.cached_tokens = usage.cached_tokens;
+      report.output_tokens = usage.output_tokens;
       break;
     case abi::ReportKind::kFallback:
       outcome = move(report, uid, now_ns, topology, &held, &known_endpoint);
@@ -89,7 +95,7 @@ int ReportHandler::apply(const DecodedReport& report, std::uint32_t uid, std::ui
   counters.add(abi::Counter::reports);
   if (report.kind == abi::ReportKind::kDone) {
     counters.add(abi::Counter::requests_done);
-    count_usage(report, counters);
+    count_usage(usage, counters);
   }
   if (report.kind == abi::ReportKind::kFailed) counters.add(abi::Counter::requests_failed);
   if (report.kind == abi::ReportKind::kFallback) counters.add(abi::Counter::requests_fallback);

@@ -17,8 +17,9 @@ class ReportHandler {
       : reservations_(&reservations), records_(records) {}
 
   // The status for the client: 0, -ESTALE, -EPERM, -ENOENT (no such fallback endpoint).
-  // `now_ns` is of the store's clock.
-  int apply(const DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
+  // `now_ns` is of the store's clock. A report of the end becomes one of all that was told of the
+  // usage, now and before.
+  int apply(DecodedReport& report, std::uint32_t uid, std::uint64_t now_ns,
             const endpoints::Topology& topology, state::Counters& counters) const;
 
  private:

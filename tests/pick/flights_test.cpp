@@ -33,7 +33,7 @@ PickFacts streamed() {
   return facts;
 }
 
-endpoints::FlightEnd served() { return {true, 1000, 400, 20}; }
+endpoints::FlightEnd served() { return {true, {1000, 400, 20}}; }
 
 TEST(Flights, TeachOfARequestFromItsPickToItsEnd) {
   Flights flights(4, 16);

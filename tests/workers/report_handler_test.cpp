@@ -36,6 +36,11 @@ class Reports : public ::testing::Test {
     DecodedReport report{kTicket, kind, 120, 20, 30, fallback};
     return handler_.apply(report, uid, 50 * abi::kTickNs, store_.current(), counters_);
   }
+  int apply_usage(abi::ReportKind kind, const endpoints::Usage& usage) {
+    DecodedReport report{
+        kTicket, kind, usage.prompt_tokens, usage.cached_tokens, usage.output_tokens, ""};
+    return handler_.apply(report, kUid, 50 * abi::kTickNs, store_.current(), counters_);
+  }
   std::uint64_t requests(const char* name) const {
     return abi::CountWord{records_[store_.current().find_name(name)->id].inflight_requests.load()}
         .count();
@@ -95,6 +100,51 @@ TEST_F(Reports, OfTheEndGiveAllBackAndCountTheUsage) {
   EXPECT_EQ(counted(abi::Counter::reported_prompt_tokens), 120U);
   EXPECT_EQ(counted(abi::Counter::reported_cached_tokens), 20U);
   EXPECT_EQ(counted(abi::Counter::output_tokens), 30U);
+}
+
+// Field case 98: an engine that tells its usage in pieces. What comes last adds to it, and does not
+// make the prompt one of no tokens.
+TEST_F(Reports, KeepTheUsageThatWasToldBeforeTheEnd) {
+  constexpr std::uint32_t kNone = abi::kUnknown32;
+  EXPECT_EQ(apply_usage(abi::ReportKind::kFirstToken, {100, 60, 1}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {kNone, kNone, 10}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {kNone, kNone, kNone}), 0);
+  DecodedReport end{kTicket, abi::ReportKind::kDone, kNone, kNone, 20, ""};
+  EXPECT_EQ(handler_.apply(end, kUid, 60 * abi::kTickNs, store_.current(), counters_), 0);
+  EXPECT_EQ(end.prompt_tokens, 100U) << "whoever records the end is told too";
+  EXPECT_EQ(counted(abi::Counter::reported_prompt_tokens), 100U);
+  EXPECT_EQ(counted(abi::Counter::reported_cached_tokens), 60U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 20U);
+}
+
+TEST_F(Reports, OfAnEndWithoutUsageHaveTheNewestThatWasTold) {
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {100, 60, 10}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {100, 60, 30}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kDone, {}), 0);
+  EXPECT_EQ(counted(abi::Counter::reported_prompt_tokens), 100U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 30U) << "the newest, not their sum";
+}
+
+TEST_F(Reports, OfALaterRequestKnowNothingOfWhatAnEarlierOneUsed) {
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {100, 60, 10}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kDone, {}), 0);
+  endpoints::NewReservation again;
+  again.ticket = kTicket;  // the same slot
+  again.endpoint = handle("a");
+  again.uid = kUid;
+  ASSERT_TRUE(reservations_.reserve(again));
+  EXPECT_EQ(apply_usage(abi::ReportKind::kProgress, {abi::kUnknown32, abi::kUnknown32, 5}), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kDone, {}), 0);
+  EXPECT_EQ(counted(abi::Counter::reported_prompt_tokens), 100U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 15U);
+}
+
+TEST_F(Reports, OfAFallbackForgetWhatTheOneBeforeTold) {
+  EXPECT_EQ(apply_usage(abi::ReportKind::kFirstToken, {100, 60, 1}), 0);
+  EXPECT_EQ(apply(abi::ReportKind::kFallback, "b"), 0);
+  EXPECT_EQ(apply_usage(abi::ReportKind::kDone, {abi::kUnknown32, abi::kUnknown32, 7}), 0);
+  EXPECT_EQ(counted(abi::Counter::reported_cached_tokens), 0U);
+  EXPECT_EQ(counted(abi::Counter::output_tokens), 7U);
 }
 
 TEST_F(Reports, OfAFailureOrACancelGiveAllBackToo) {

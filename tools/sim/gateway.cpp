@@ -144,7 +144,7 @@ void Gateway::first_token(std::uint64_t ticket, double now_s) {
 void Gateway::done(std::uint64_t ticket, double now_s, std::uint32_t prompt_tokens,
                    std::uint32_t cached_tokens, std::uint32_t output_tokens) {
   reservations_.end({kClient, ticket}, kUid, nullptr, ns_of(now_s),
-                    {true, prompt_tokens, cached_tokens, output_tokens});
+                    {true, {prompt_tokens, cached_tokens, output_tokens}});
 }
 
 void Gateway::failed(std::uint64_t ticket, double now_s) {
