@@ -1,6 +1,7 @@
 #include "tools/bench/trace.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -28,6 +29,15 @@ void spread_arrivals(std::vector<TraceRequest>& requests) {
     }
     from = to;
   }
+}
+
+// A count of tokens: a number below 0 must not become a huge one.
+std::uint32_t tokens_of(const nlohmann::json& object, const char* key) {
+  const double value = object.at(key).get<double>();
+  if (!(value >= 0 && value <= kTraceTokensMax)) {
+    throw std::out_of_range(std::string(key) + " is to be 0 to " + std::to_string(kTraceTokensMax));
+  }
+  return static_cast<std::uint32_t>(value);
 }
 
 double bound_of(const Trace& trace) {
@@ -58,12 +68,13 @@ Trace read_trace(const std::string& path) {
       const auto object = nlohmann::json::parse(line);
       TraceRequest request;
       request.arrival_s = object.at("timestamp").get<double>() / 1000;
-      request.input_tokens = object.at("input_length").get<std::uint32_t>();
-      request.output_tokens = object.at("output_length").get<std::uint32_t>();
+      if (!std::isfinite(request.arrival_s)) throw std::out_of_range("timestamp is no number");
+      request.input_tokens = tokens_of(object, "input_length");
+      request.output_tokens = tokens_of(object, "output_length");
       request.block_ids = object.at("hash_ids").get<std::vector<std::uint64_t>>();
       trace.input_tokens += request.input_tokens;
       trace.requests.push_back(std::move(request));
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const std::exception& error) {
       throw std::runtime_error(
           path + ":" + std::to_string(number) +
           ": not a request (timestamp, input_length, output_length, hash_ids): " + error.what());

@@ -8,6 +8,7 @@
 
 namespace pickd::bench {
 
+inline constexpr std::uint32_t kTraceTokensMax = 10'000'000;  // of a prompt, of an answer
 inline constexpr std::uint32_t kTraceBlockTokens = 512;
 
 struct TraceRequest {

@@ -272,6 +272,19 @@ void write_plot(const Arguments& arguments, const std::vector<Row>& rows) {
   if (!file) throw std::runtime_error(arguments.plot + ": cannot be written");
 }
 
+// A number of the range. CLI::Range takes NaN for one of any.
+CLI::Validator finite(double least, double most) {
+  char range[64];
+  std::snprintf(range, sizeof range, "FLOAT in [%g - %g]", least, most);
+  return CLI::Validator(
+      [least, most, range = std::string(range)](const std::string& text) -> std::string {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
+        return "Value " + text + " is no " + range;
+      },
+      range);
+}
+
 void add_options(CLI::App& app, Arguments& arguments) {
   std::string known;
   for (const GeneratorInfo& generator : generators())
@@ -283,7 +296,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
                  "Built-in profiles to compare, or files (.yaml) with a scheduling configuration")
       ->capture_default_str();
   app.add_option("--speed", arguments.speeds, "Arrivals come this much quicker")
-      ->check(CLI::Range(.001, 1000.0))
+      ->check(finite(.001, 1000.0))
       ->capture_default_str();
   app.add_option("-n,--endpoints", arguments.endpoints, "Engines")
       ->check(CLI::Range(1, 4094))
@@ -295,41 +308,43 @@ void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--seeds", arguments.seeds, "Runs of each cell, for the confidence interval")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  app.add_option("--seed", arguments.sim.seed, "The first of them")->capture_default_str();
+  app.add_option("--seed", arguments.sim.seed, "The first of them")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--seconds", arguments.seconds, "At most so much of the trace; 0: all of it")
-      ->check(CLI::NonNegativeNumber);
+      ->check(finite(0, 2'678'400));
   app.add_option("--rate", arguments.rate, "Requests a second of a generator; 0: its own")
-      ->check(CLI::NonNegativeNumber);
+      ->check(finite(0, 1e6));
   app.add_option("--gateways", arguments.sim.gateways, "Nodes that share nothing")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--scrape-s", arguments.sim.scrape_s, "Period of scrapes, seconds")
-      ->check(CLI::Range(.001, 3600.0))
+      ->check(finite(.001, 3600.0))
       ->capture_default_str();
   app.add_option("--step-noise", arguments.sim.step_noise, "Noise of engine steps, as a share")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--report-noise", arguments.sim.report_noise,
                  "Noise of latencies that are learned from, as a share")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--step-ms", arguments.rates_ms.step, "An engine's step without work, ms")
-      ->check(CLI::PositiveNumber)
+      ->check(finite(.001, 1e5))
       ->capture_default_str();
   app.add_option("--prefill-us", arguments.rates_ms.prefill_us, "A prompt token computed, us")
-      ->check(CLI::PositiveNumber)
+      ->check(finite(.001, 1e5))
       ->capture_default_str();
   app.add_option("--slow-share", arguments.sim.slow_share, "Share of engines that are slow")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(finite(0.0, 1.0));
   app.add_option("--slow-factor", arguments.sim.slow_factor, "Speed of those")
-      ->check(CLI::Range(.01, 1.0))
+      ->check(finite(.01, 1.0))
       ->capture_default_str();
   app.add_option("--reports-lost", arguments.sim.reports_lost_share,
                  "Share of requests whose reports never come")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(finite(0.0, 1.0));
   app.add_option("--reports-late", arguments.sim.reports_late_share,
                  "Share of requests whose reports come 10 s late")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(finite(0.0, 1.0));
   app.add_option("--jobs,--threads", arguments.threads, "Simulations at a time")
       ->check(CLI::Range(1, 256));
   app.add_flag("--json", arguments.json, "Print a list of one object a policy, cell and seed");

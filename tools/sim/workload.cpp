@@ -1,6 +1,8 @@
 #include "tools/sim/workload.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <list>
@@ -16,6 +18,8 @@ namespace pickd::sim {
 namespace {
 
 constexpr double kGeneratorSeconds = 600;
+// Of a trace: idle time is simulated too.
+constexpr double kDaysMax = 31;
 
 bool ends_with(const std::string& text, std::string_view tail) {
   return text.size() >= tail.size() &&
@@ -25,16 +29,41 @@ bool ends_with(const std::string& text, std::string_view tail) {
 // Seconds of an Azure stamp: "2023-11-16 18:17:03.9799600" or a plain number of seconds.
 double azure_seconds(const std::string& text) {
   int year = 0;
-  int month = 0;
-  int day = 0;
+  unsigned month = 0;
+  unsigned day = 0;
   int hour = 0;
   int minute = 0;
   double second = 0;
-  if (std::sscanf(text.c_str(), "%d-%d-%d%*c%d:%d:%lf", &year, &month, &day, &hour, &minute,
+  if (std::sscanf(text.c_str(), "%d-%u-%u%*c%d:%d:%lf", &year, &month, &day, &hour, &minute,
                   &second) == 6) {
-    return day * 86'400.0 + hour * 3600.0 + minute * 60.0 + second;
+    const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                           std::chrono::day(day)};
+    if (!date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+        !(second >= 0 && second < 61)) {
+      throw std::runtime_error("no such time: " + text);
+    }
+    const auto days = std::chrono::sys_days(date).time_since_epoch().count();
+    return static_cast<double>(days) * 86'400 + hour * 3600.0 + minute * 60.0 + second;
   }
-  return std::stod(text);
+  std::size_t used = 0;
+  const double seconds = std::stod(text, &used);
+  if (used != text.size() || !std::isfinite(seconds)) throw std::runtime_error("no time: " + text);
+  return seconds;
+}
+
+std::uint32_t azure_tokens(const std::string& text) {
+  std::size_t used = 0;
+  const double tokens = std::stod(text, &used);
+  if (!(tokens >= 0 && tokens <= bench::kTraceTokensMax))
+    throw std::runtime_error("no count of tokens: " + text);
+  return std::max(1U, static_cast<std::uint32_t>(tokens));
+}
+
+bool is_azure_header(std::string line) {
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  std::transform(line.begin(), line.end(), line.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return line == "timestamp,contexttokens,generatedtokens";
 }
 
 // The Azure LLM inference traces: TIMESTAMP,ContextTokens,GeneratedTokens. They tell no prompt, so
@@ -46,7 +75,11 @@ std::vector<SimRequest> read_azure(const std::string& path) {
   std::string line;
   std::uint64_t next_block = 1;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
-    if (number == 1 || line.empty()) continue;  // the header
+    if (number == 1 && !is_azure_header(line)) {
+      throw std::runtime_error(path + ":1: the columns are to be " +
+                               "TIMESTAMP,ContextTokens,GeneratedTokens, not " + line);
+    }
+    if (number == 1 || line.empty()) continue;
     std::istringstream fields(line);
     std::string stamp;
     std::string prompt;
@@ -58,8 +91,8 @@ std::vector<SimRequest> read_azure(const std::string& path) {
       }
       SimRequest request;
       request.arrival_s = azure_seconds(stamp);
-      request.prompt_tokens = static_cast<std::uint32_t>(std::max(1, std::stoi(prompt)));
-      request.output_tokens = static_cast<std::uint32_t>(std::max(1, std::stoi(output)));
+      request.prompt_tokens = azure_tokens(prompt);
+      request.output_tokens = azure_tokens(output);
       for (std::uint32_t at = 0; at < request.prompt_tokens; at += kBlockTokens)
         request.blocks.push_back(next_block++);
       requests.push_back(std::move(request));
@@ -177,6 +210,12 @@ Workload make_workload(const WorkloadOptions& options) {
   if (options.seconds > 0) {
     std::erase_if(requests,
                   [&](const SimRequest& request) { return request.arrival_s > options.seconds; });
+  }
+  if (requests.back().arrival_s > kDaysMax * 86'400) {
+    throw std::runtime_error(
+        options.name + ": its last request comes " +
+        std::to_string(requests.back().arrival_s / 86'400) + " days after the first, at most " +
+        std::to_string(static_cast<int>(kDaysMax)) + " are simulated; --seconds cuts it");
   }
   for (SimRequest& request : requests) request.arrival_s /= options.speed;
   workload.bound_hit_rate = bound_hit_rate(requests, 0);
