@@ -163,10 +163,13 @@ func (c *Client) Info() Info { return c.info }
 // reserved, and the context's error is returned.
 //
 // Errors: [ErrNoEndpoint], [ErrShed], [ErrLimited], [ErrNotFound], [ErrInvalid] (both Text and TokenIDs;
-// Extras out of order; EndpointsMax over 8; Priority out of range), [ErrTooBig], [ErrTimeout] and
+// Extras out of order; EndpointsMax over 8; Priority or a count out of range), [ErrTooBig], [ErrTimeout] and
 // [ErrNotConnected] (only where no endpoint is known), [ErrClosed], and the context's.
 func (c *Client) Pick(ctx context.Context, request Request) (Pick, error) {
 	if err := ctx.Err(); err != nil {
+		return Pick{}, err
+	}
+	if err := request.check(); err != nil {
 		return Pick{}, err
 	}
 	q := c.queues[0]

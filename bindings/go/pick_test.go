@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"math"
 	"net/http"
 	"syscall"
 	"testing"
@@ -179,12 +180,29 @@ func TestReportsMoveAndEndReservations(t *testing.T) {
 }
 
 func TestCountsKnowWhetherTheyAreKnown(t *testing.T) {
-	if _, known := pickd.Tokens(-1).Get(); known {
-		t.Error("-1 is known")
+	for _, n := range []int{-1, -1 << 33, math.MaxUint32, 1 << 33} {
+		if got, known := pickd.Tokens(n).Get(); known {
+			t.Errorf("%d is known, as %d", n, got)
+		}
+	}
+	if n, known := pickd.Tokens(math.MaxUint32 - 1).Get(); n != math.MaxUint32-1 || !known {
+		t.Error("the largest count is unknown")
 	}
 	if n, known := pickd.Tokens(0).Get(); n != 0 || !known {
 		t.Error("0 is unknown")
 	}
+}
+
+func TestCountsOfARequestThatAreNoneAreRefused(t *testing.T) {
+	client := open(t, startDaemon(t), pickd.Options{})
+	for _, n := range []int{-1, -1 << 40, 1 << 32, 1 << 40} {
+		for _, request := range []pickd.Request{{PromptTokens: n}, {ExpectedOutputTokens: n}} {
+			if pick, err := client.Pick(soon(t), request); !errors.Is(err, pickd.ErrInvalid) {
+				t.Errorf("%d: %+v, %v", n, pick, err)
+			}
+		}
+	}
+	mustPick(t, client, pickd.Request{PromptTokens: math.MaxUint32, ExpectedOutputTokens: math.MaxUint32})
 }
 
 func TestEndpointsComeGoAndDrain(t *testing.T) {

@@ -34,12 +34,12 @@ type Count struct {
 	n     uint32
 }
 
-// Tokens is a known count; a negative n is unknown.
+// Tokens is a known count; an n that is negative or over 2^32-2 is unknown.
 func Tokens(n int) Count {
-	if n < 0 {
+	if !isCount(n) {
 		return Count{}
 	}
-	return Count{true, unsigned(n)}
+	return Count{true, uint32(n)}
 }
 
 // Get returns the count, and whether it is known.

@@ -4,6 +4,7 @@ package pickd
 
 import (
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -65,6 +66,23 @@ func duration(ms float64) time.Duration {
 		return 0
 	}
 	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// isCount says whether the library's counts hold n; the largest number stands for "unknown" there.
+func isCount(n int) bool { return n >= 0 && int64(n) < math.MaxUint32 }
+
+// check refuses what would be another number by the time the library looks at it.
+func (r *Request) check() error {
+	for _, field := range []struct {
+		name string
+		n    int
+	}{{"PromptTokens", r.PromptTokens}, {"ExpectedOutputTokens", r.ExpectedOutputTokens}} {
+		if field.n < 0 || int64(field.n) > math.MaxUint32 {
+			return &Error{Op: "pick", Code: ErrInvalid, Detail: field.name + " is " + strconv.Itoa(field.n) +
+				": 0 to 4294967295 are counts"}
+		}
+	}
+	return nil
 }
 
 // unsigned clamps a count into what the library takes; negative becomes "too large", which it refuses

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	pickd "github.com/pickd/pickd/bindings/go"
@@ -78,39 +77,14 @@ func (h head) attributes(more []string) []pickd.Attribute {
 	return found
 }
 
-// subsetOf returns the endpoints that the proxy allows; nil: all. A hint that is there and holds no string
-// that can be read means nobody.
-func subsetOf(metadata *corev3.Metadata) []string {
-	hint := metadata.GetFilterMetadata()[subsetNamespace]
-	value, found := hint.GetFields()[subsetKey]
-	if !found {
-		return nil
-	}
-	subset := []string{}
-	for _, element := range value.GetListValue().GetValues() {
-		subset = appendAddresses(subset, element.GetStringValue())
-	}
-	return appendAddresses(subset, value.GetStringValue())
-}
-
-// appendAddresses splits "ip:port,ip:port".
-func appendAddresses(to []string, list string) []string {
-	for address := range strings.SplitSeq(list, ",") {
-		if address = strings.TrimSpace(address); address != "" && len(to) < subsetMax {
-			to = append(to, address)
-		}
-	}
-	return to
-}
-
 // servedOf returns who served, by the proxy's word: what the protocol has for it, or what Envoy says of its
-// upstream connection. Empty: not told.
-func servedOf(message *extprocv3.ProcessingRequest) string {
+// upstream connection, which may be another proxy's. Empty: not told.
+func servedOf(message *extprocv3.ProcessingRequest) (served string, proxysWord bool) {
 	lb := message.GetMetadataContext().GetFilterMetadata()[lbNamespace]
 	if served := lb.GetFields()[servedKey].GetStringValue(); served != "" {
-		return strings.TrimSpace(served)
+		return strings.TrimSpace(served), true
 	}
-	return message.GetAttributes()[attributesOfFilter].GetFields()[upstreamAddressName].GetStringValue()
+	return message.GetAttributes()[attributesOfFilter].GetFields()[upstreamAddressName].GetStringValue(), false
 }
 
 // hostPort is what the proxy wants of an address, which may be a URL.

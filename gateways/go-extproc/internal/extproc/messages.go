@@ -60,6 +60,7 @@ func routed(pick *pickd.Pick, fallbacks int) (*common, *structpb.Struct) {
 			mutation.RemoveHeaders = append(mutation.RemoveHeaders, stage.name)
 		}
 	}
+	mutation.RemoveHeaders = append(mutation.RemoveHeaders, pickersHeaders...)
 	value := structpb.NewStringValue(list)
 	metadata := &structpb.Struct{Fields: map[string]*structpb.Value{
 		lbNamespace: structpb.NewStructValue(&structpb.Struct{

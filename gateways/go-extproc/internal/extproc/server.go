@@ -7,8 +7,10 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
+	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	pickd "github.com/pickd/pickd/bindings/go"
@@ -25,6 +27,9 @@ type Options struct {
 	Fallbacks int
 	// Objectives gives a priority to each name of x-llm-d-inference-objective; unknown names have 0.
 	Objectives map[string]int
+	// ProgressEvery is how often a streamed answer tells pickd that it goes on, which keeps its reservation; less
+	// than reservations.lease of the daemon. 0: 5 s.
+	ProgressEvery time.Duration
 	// Attributes names more request headers that plugins of the daemon want to see.
 	Attributes []string
 }
@@ -36,10 +41,18 @@ type Server struct {
 	bodies  body.New
 	page    *metrics.Page
 	options Options
+
+	// What is said once in a process, as each request would say it again.
+	modeTold, hintCut sync.Once
 }
+
+const progressDefault = 5 * time.Second
 
 // NewServer makes a server. It does not own the client.
 func NewServer(client *pickd.Client, bodies body.New, page *metrics.Page, options Options) *Server {
+	if options.ProgressEvery == 0 {
+		options.ProgressEvery = progressDefault
+	}
 	return &Server{client: client, bodies: bodies, page: page, options: options}
 }
 
@@ -57,12 +70,20 @@ func (s *Server) Process(connection extprocv3.ExternalProcessor_ProcessServer) e
 	return st.run()
 }
 
+// warnOfMode says that bodies come too late, or not at all, in this mode of the filter.
+func (s *Server) warnOfMode(mode filterv3.ProcessingMode_BodySendMode) {
+	s.modeTold.Do(func() {
+		slog.Warn("requests are picked without their model and prompt: the filter's request_body_mode keeps bodies back; "+
+			"FULL_DUPLEX_STREAMED is wanted, or BUFFERED", "request_body_mode", mode.String())
+	})
+}
+
 // pick picks, counts, and gives an answer of the gateway's own when there is no endpoint.
 func (s *Server) pick(ctx context.Context, request pickd.Request) (pickd.Pick, *response) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.PickTimeout)
 	defer cancel()
 	from := time.Now()
-	pick, err := s.client.Pick(ctx, request)
+	pick, err := s.pickInSubset(ctx, request)
 	s.page.ObservePick(time.Since(from))
 	if err == nil {
 		if pick.Degraded {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
 	filterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -27,15 +28,17 @@ type stream struct {
 	requestMode  filterv3.ProcessingMode_BodySendMode
 	responseMode filterv3.ProcessingMode_BodySendMode
 	request      pickd.Request // what headers and metadata told
+	begun        bool          // the request's headers came
 	readable     bool          // the body was begun
-	held         [][]byte      // pieces of the body that the proxy gets back after the pick
+	held         pieces        // of the body, which the proxy gets back after the pick
 
 	pick       pickd.Pick
 	picked     bool
-	refused    bool // an answer of the gateway's own was sent
-	answering  bool // the answer was begun
-	firstToken bool // and its first token reported
-	reported   bool // the end was reported
+	refused    bool      // an answer of the gateway's own was sent
+	answering  bool      // the answer was begun
+	firstToken bool      // and its first token reported
+	reported   bool      // the end was reported
+	told       time.Time // when the last report went out that the answer goes on
 	status     int
 }
 
@@ -83,6 +86,10 @@ func (s *stream) handle(message *request) error {
 // ---- The request ---------------------------------------------------------------------------------
 
 func (s *stream) requestHeaders(message *request, headers *extprocv3.HttpHeaders) error {
+	if s.begun { // a second pick would forget the first one's reservation
+		return status.Error(codes.InvalidArgument, "request headers for a second time in one stream")
+	}
+	s.begun = true
 	s.requestMode = message.GetProtocolConfig().GetRequestBodyMode()
 	s.responseMode = message.GetProtocolConfig().GetResponseBodyMode()
 	if message.GetProtocolConfig() == nil { // of older proxies: the protocol knows one mode
@@ -92,18 +99,21 @@ func (s *stream) requestHeaders(message *request, headers *extprocv3.HttpHeaders
 	head := headOf(headers)
 	options := &s.server.options
 	s.request = pickd.Request{
-		Subset:     subsetOf(message.GetMetadataContext()),
+		Subset:     s.server.subsetOf(message.GetMetadataContext()),
 		SLOTTFT:    head.milliseconds(sloTTFTHeaders...),
 		SLOITL:     head.milliseconds(sloITLHeaders...),
 		Priority:   options.Objectives[head.text(objectiveHeaders...)],
 		Attributes: head.attributes(options.Attributes),
-		// Not more than go into the destination.
-		EndpointsMax: options.Fallbacks + 1,
+		// More than go into the destination: the proxy may have been served by one of them.
+		EndpointsMax: endpointsMax,
 	}
 	s.readable = s.reader.Begin(head.text(":path"), head) == nil
 	if headers.GetEndOfStream() || s.requestMode != filterv3.ProcessingMode_FULL_DUPLEX_STREAMED &&
 		s.requestMode != filterv3.ProcessingMode_BUFFERED {
 		// No body comes, or none before this is answered.
+		if !headers.GetEndOfStream() {
+			s.server.warnOfMode(s.requestMode)
+		}
 		if s.readable {
 			_ = s.reader.End()
 		}
@@ -132,22 +142,25 @@ func (s *stream) requestBody(part *extprocv3.HttpBody) error {
 			s.readable = false
 		}
 	}
-	if s.requestMode == filterv3.ProcessingMode_FULL_DUPLEX_STREAMED {
-		s.held = append(s.held, part.GetBody())
+	if s.requestMode == filterv3.ProcessingMode_BUFFERED {
+		// The whole body, even where it is not the end: trailers follow then, when this is answered.
+		s.endBody()
+		return s.route(requestBody)
 	}
+	s.held.add(part.GetBody(), part.GetEndOfStream())
 	if !part.GetEndOfStream() {
 		return nil
 	}
 	s.endBody()
-	if s.requestMode == filterv3.ProcessingMode_BUFFERED {
-		return s.route(requestBody)
-	}
 	return s.routeHeld(true)
 }
 
 // requestTrailers ends a body that did not end itself.
 func (s *stream) requestTrailers() error {
 	if !s.picked {
+		if s.requestMode == filterv3.ProcessingMode_BUFFERED {
+			return status.Error(codes.InvalidArgument, "trailers before the buffered body")
+		}
 		s.endBody()
 		if err := s.routeHeld(false); err != nil || s.refused {
 			return err
@@ -217,14 +230,16 @@ func (s *stream) responseHeaders(message *request, headers *extprocv3.HttpHeader
 		return nil
 	}
 	s.answering = s.reader.BeginAnswer(s.status, head) == nil
+	s.told = time.Now()
 	if headers.GetEndOfStream() {
 		s.endAnswer()
 	}
 	return nil
 }
 
-// moveTo makes the reservation follow the request when the proxy went on to a fallback.
-func (s *stream) moveTo(served string) {
+// moveTo makes the reservation follow the request when the proxy went on to another endpoint. One that the pick did
+// not list may still be the daemon's, where it is the proxy's word and no mere address of a connection.
+func (s *stream) moveTo(served string, proxysWord bool) {
 	if served == "" || served == hostPort(s.pick.Address()) {
 		return
 	}
@@ -233,6 +248,9 @@ func (s *stream) moveTo(served string) {
 			s.server.report(pickd.Report{Ticket: s.pick.Ticket, Kind: pickd.Fallback, Endpoint: endpoint.Address})
 			return
 		}
+	}
+	if proxysWord && len(served) <= subsetBytesMax {
+		s.server.report(pickd.Report{Ticket: s.pick.Ticket, Kind: pickd.Fallback, Endpoint: served})
 	}
 }
 
@@ -248,14 +266,27 @@ func (s *stream) responseBody(part *extprocv3.HttpBody) error {
 	if s.answering && !s.reported {
 		happened := s.reader.AddAnswer(part.GetBody())
 		if happened&body.FirstToken != 0 && !s.firstToken {
-			s.firstToken = true
+			s.firstToken, s.told = true, time.Now()
 			s.server.report(pickd.Report{Ticket: s.pick.Ticket, Kind: pickd.FirstToken})
 		}
+		s.goesOn()
 	}
 	if part.GetEndOfStream() {
 		s.endAnswer()
 	}
 	return nil
+}
+
+// goesOn reports now and then that the answer flows, or the daemon would take the reservation for one that was lost.
+func (s *stream) goesOn() {
+	if time.Since(s.told) < s.server.options.ProgressEvery {
+		return
+	}
+	s.told = time.Now()
+	report := pickd.Report{}
+	_ = s.reader.Report(&report) // one that cannot be read goes on, too
+	report.Ticket, report.Kind = s.pick.Ticket, pickd.Progress
+	s.server.report(report)
 }
 
 // endAnswer reports what the whole answer tells.
