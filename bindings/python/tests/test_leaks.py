@@ -108,6 +108,17 @@ class LeakTest(unittest.TestCase):
 
         asyncio.run(main())
 
+    def test_a_client_that_is_dropped_is_closed(self):
+        def once():
+            pickd.Client(self.daemon.socket).pick(self.request, timeout=60)
+            gc.collect()
+
+        once()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            once()
+        self.assertEqual(before, len(os.listdir("/proc/self/fd")))
+
 
 if __name__ == "__main__":
     unittest.main()

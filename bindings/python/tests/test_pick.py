@@ -1,6 +1,7 @@
 """Picks, requests and errors of the blocking client against a real daemon."""
 import array
 import hashlib
+import math
 import os
 import pickle
 import threading
@@ -81,6 +82,8 @@ class PickTest(unittest.TestCase):
                 (dict(model=prompt(1, 100)), pickd.TooBigError, 400),
                 (dict(endpoints_max=9), pickd.InvalidError, 400),
                 (dict(endpoints_max=-1), pickd.InvalidError, 400),
+                (dict(prompt_tokens=-1), pickd.InvalidError, 400),
+                (dict(expected_output_tokens=2**40), pickd.InvalidError, 400),
                 (dict(priority=40000), pickd.InvalidError, 400),
                 (dict(priority=2**40), pickd.InvalidError, 400),
                 (dict(token_ids=[-1]), pickd.InvalidError, 400),
@@ -107,6 +110,21 @@ class PickTest(unittest.TestCase):
         self.client.report_and_wait(done, timeout=60)
         with self.assertRaises(pickd.StaleError):
             self.client.report_and_wait(done, timeout=60)
+
+    def test_counts_that_are_none_are_refused_in_reports(self):
+        ticket = self.pick(text=prompt(4, 64)).ticket
+        for count in (-5, 2**33):
+            for field in ("prompt_tokens", "cached_tokens", "output_tokens"):
+                with self.assertRaisesRegex(pickd.InvalidError, "is no count"):
+                    self.client.report(Report(ticket, ReportKind.DONE, **{field: count}))
+        self.client.report_and_wait(Report(ticket, ReportKind.DONE), timeout=math.inf)
+
+    def test_a_timeout_may_be_for_ever_but_has_to_be_a_number(self):
+        self.assertFalse(self.client.pick(Request(model="m"), timeout=math.inf).degraded)
+        for call in (lambda: self.client.pick(Request(model="m"), timeout=math.nan),
+                     lambda: pickd.Client(self.daemon.socket, connect_timeout=math.nan)):
+            with self.assertRaisesRegex(pickd.InvalidError, "nan"):
+                call()
 
     def test_threads_pick_at_once(self):
         def work(seed):

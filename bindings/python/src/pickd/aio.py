@@ -15,7 +15,7 @@ from typing import Any, Callable, Deque, Dict, Optional, Type
 from ._native import ffi, lib
 from .answer import PEEK, Pick
 from .errors import ClosedError, Error, LimitedError, TimedOutError, failure
-from .handle import Handle, Info, raw_report
+from .handle import Handle, Info, finite, raw_report
 from .memory import RequestMemory
 from .request import EndpointSpec, Report, ReportKind, Request, Ticket
 from .spin import Spin
@@ -82,6 +82,7 @@ class AsyncClient:
         except BaseException:
             handle.close()
             raise
+        handle.keep_open()
         self._handle, self._queue = handle, opened[0]
         self._answers = ffi.buffer(self._queue.answers)
         self._event_fd = lib.pickdpy_queue_event_fd(self._queue)
@@ -114,6 +115,7 @@ class AsyncClient:
         """
         self._open("pick")
         loop = self._loop
+        timeout = finite("pick", timeout)
         waiter = _Waiter(loop.create_future(), request, None if timeout is None else loop.time() + timeout)
         self._next_key += 1
         waiter.key = self._next_key

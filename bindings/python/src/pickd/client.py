@@ -67,7 +67,7 @@ class Client:
         handle = self._handle
         handle.enter("pick")
         try:
-            code = lib.pickdpy_pick(handle.raw, raw, microseconds(timeout), result, answer)
+            code = lib.pickdpy_pick(handle.raw, raw, microseconds("pick", timeout), result, answer)
             if code != 0:
                 handle.check("pick", code)
         finally:

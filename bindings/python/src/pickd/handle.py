@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import errno
+import math
 import threading
 import time
+import weakref
 from typing import Any, Callable, NamedTuple, Optional
 
 from ._native import ffi, lib
@@ -28,8 +30,18 @@ class Info(NamedTuple):
     """Of the daemon."""
 
 
-def microseconds(timeout: Optional[float]) -> int:
+def finite(op: str, timeout: Optional[float]) -> Optional[float]:
+    """A timeout, where it is one; None: for ever."""
+    if timeout is None or timeout == math.inf:
+        return None
+    if math.isnan(timeout):
+        raise InvalidError(op, None, "a timeout is a number of seconds, not nan")
+    return timeout
+
+
+def microseconds(op: str, timeout: Optional[float]) -> int:
     """A timeout in seconds as libpickd takes it."""
+    timeout = finite(op, timeout)
     if timeout is None:
         return int(lib.PICKD_NO_DEADLINE)
     return min(max(int(timeout * 1e6), 0), 2**59)
@@ -50,7 +62,7 @@ class Handle:
             options.struct_size = ffi.sizeof("pickd_options")
             options.socket_path, options.name = keep
             options.keys_max, options.channels_max = keys_max, channels_max
-            options.connect_timeout_ms = int(connect_timeout * 1000)
+            options.connect_timeout_ms = int((finite("open", connect_timeout) or 0) * 1000)
             # To the library 0 is the default, to callers of this package it is none.
             options.spin_us = spin_us if spin_us > 0 else lib.PICKD_NO_SPIN
             options.flags = lib.PICKD_OPEN_BUSY_POLL if busy_poll else 0
@@ -62,6 +74,9 @@ class Handle:
         if code != 0:
             raise failure("open", code, _text(words))
         self.raw = opened[0]
+        # Of a client that is dropped and was never closed. Not at the end of the process, where threads may be in it.
+        self._drop = weakref.finalize(self, lib.pickd_close, self.raw)
+        self._drop.atexit = False
         block, keys, version = ffi.new("uint32_t *"), ffi.new("uint32_t *"), ffi.new("const char **")
         lib.pickd_daemon_info(self.raw, block, keys, version)
         self.info = Info(block[0], keys[0], ffi.string(version[0]).decode())
@@ -88,8 +103,13 @@ class Handle:
             self._closed = True
             while self._calls > 0:
                 self._idle.wait()
+        self._drop.detach()
         lib.pickd_close(self.raw)
         return True
+
+    def keep_open(self) -> None:
+        """Is not closed by being dropped: it has a queue, which has to be closed before."""
+        self._drop.detach()
 
     def check(self, op: str, code: int) -> None:
         """Raises what a code says. Details are told where they are about the arguments."""
@@ -105,7 +125,7 @@ class Handle:
     def report(self, report: Report, timeout: Optional[float]) -> None:
         """pickd_report(): waits for the daemon's word, or with a timeout of 0 for room in a ring at most."""
         raw, _keep = raw_report(report)
-        timeout_us = microseconds(timeout)
+        timeout_us = microseconds("report", timeout)
         code = self.call("report", lambda: lib.pickd_report(self.raw, raw, timeout_us))
         until = time.monotonic() + _ROOM_PATIENCE_S
         while code == -errno.EAGAIN and time.monotonic() < until:

@@ -29,8 +29,10 @@ def c_string(text: Text) -> bytes:
 
 
 def unsigned(count: int) -> int:
-    """A count as the library takes it; what is out of range becomes "too large", which it refuses where it matters."""
-    return count if 0 <= count < _UINT32_MAX else _UINT32_MAX - 1
+    """A count as the library takes it. Raises OverflowError, which callers are told as InvalidError."""
+    if not 0 <= count < _UINT32_MAX:
+        raise OverflowError(f"{count} is no count: 0 to {_UINT32_MAX - 1}")
+    return count
 
 
 class RequestMemory:
