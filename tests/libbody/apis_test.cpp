@@ -27,6 +27,7 @@ TEST(Messages, AreToolsThenSystemThenMessages) {
             "Be brief.\xFFMuser\xFEHi");
 }
 
+// Field case 82.
 TEST(Messages, OfTheSameBodyMatchTheSecondTime) {
   const std::string body = messages(message("user", kPolicy), system_text(kPolicy));
   const Keys first = Read(kMessages, body).keys();

@@ -22,6 +22,7 @@ std::map<std::string, std::uint64_t> counts(const pickd_body_counters* counters)
 
 // ---- Paths and headers --------------------------------------------------------------------------
 
+// Field case 88: a query or a path behind the API's does not hide it.
 TEST(Path, NamesTheApiWhateverStandsAroundIt) {
   const std::pair<const char*, pickd_body_api> cases[] = {
       {"/v1/chat/completions", PICKD_BODY_CHAT},
@@ -115,6 +116,7 @@ Keys salted_keys(const std::string& fields, std::string_view tenant = {},
   return Read(kCompletions, salted(fields, model), {}, tenant).keys();
 }
 
+// Field case 103: a shared prefix is no way to learn of another tenant's prompts.
 TEST(Salt, SharesNothingWithAnother) {
   const Keys plain = salted_keys("");
   const Keys a = salted_keys(R"("cache_salt": "tenant-a", )");
@@ -134,6 +136,7 @@ TEST(Salt, OfATenantIsTheGateways) {
   EXPECT_EQ(salted_keys("", "a"), salted_keys("", "a"));
 }
 
+// Field case 104: tenant and salt are framed by their lengths.
 TEST(Salt, IsFramedSoThatNoTwoSplitsAreAlike) {
   std::vector<Keys> all = {
       salted_keys(R"("cache_salt": "2345", )", "org_1"),
@@ -159,6 +162,7 @@ TEST(Adapter, SharesNothingWithItsBaseModel) {
 
 // ---- Pieces and sizes ---------------------------------------------------------------------------
 
+// Field case 101: bodies of any size, in pieces of any size.
 TEST(Pieces, OfAnySizeGiveTheSamePrompt) {
   std::string text;
   while (text.size() < 20000)
@@ -233,6 +237,7 @@ TEST(Size, OfATextWithoutASpaceIsATextLikeAnyOther) {
 
 // ---- What cannot be read ------------------------------------------------------------------------
 
+// Field case 89: no crash, and one answer for each.
 TEST(Malformed, BodiesHaveNoPrefix) {
   const std::string deep(100000, '[');
   const std::string cases[] = {

@@ -27,6 +27,7 @@ TEST(Completions, AreThePromptAsItIs) {
   EXPECT_EQ(read.request().expected_output_tokens, 7U);
 }
 
+// Field case 85, of texts.
 TEST(Completions, OfSeveralPromptsAreHashedEachByItself) {
   const std::string list = "[" + json_string(kSystem + "one") + "," +
                            json_string(kSystem + "two and more") + "," + json_string("three") + "]";
@@ -54,6 +55,7 @@ TEST(Completions, OfTokenIdsKeepThem) {
   EXPECT_EQ(read.request().text_count, 0U);
 }
 
+// Field case 85, of token ids.
 TEST(Completions, OfListsOfTokenIdsAreHashedEachByItself) {
   const Read alone(kCompletions, body("prompt", ids(201)));
   const Read lists(kCompletions, body("prompt", "[" + ids(201) + "," + ids(70) + "]"));
@@ -165,6 +167,7 @@ std::string features(const std::string& hashes, const std::string& places) {
       R"(, "features": {"mm_hashes": )" + hashes + R"(, "mm_placeholders": )" + places + "}");
 }
 
+// Field case 86: all images have the same placeholders.
 TEST(Vllm, TellsImagesApartWhosePlaceholdersAreEqual) {
   const std::string places = R"({"image": [{"offset": 70, "length": 9}]})";
   const Read plain(kVllm, body("token_ids", ids(200)));
