@@ -49,6 +49,25 @@ def check_sorting(page, mistakes):
         mistakes.append("the sorted column does not say so")
 
 
+def check_words(page, width, mistakes):
+    """The longest of what a pick may be won by is seen whole."""
+    clipped = page.value("""(() => {
+        const last = document.querySelector('details.pick > summary').lastElementChild;
+        last.querySelector('.pill') ? last.querySelector('.pill').textContent = 'drawn among equals'
+                                    : last.textContent = 'drawn among equals';
+        return last.scrollWidth - last.clientWidth;
+    })()""")
+    if clipped > 0:
+        mistakes.append(f"in a window of {width} the reason of a pick lacks {clipped} px")
+    over = page.value("""(() => {
+        const edge = (one) => one.getBoundingClientRect().right;
+        const box = document.querySelector('.facts');
+        return Math.max(...[...box.querySelectorAll('dd, dd small')].map(edge)) - edge(box);
+    })()""")
+    if over > 0:
+        mistakes.append(f"in a window of {width} a fact at the top lacks {over} px")
+
+
 def check(page, demo, pictures):
     mistakes = []
     for scheme in ("light", "dark"):
@@ -66,11 +85,16 @@ def check(page, demo, pictures):
     if page.value("document.querySelectorAll('.why tr.won').length") != 1:
         mistakes.append("the explanation of a pick does not show who won")
     page.picture(os.path.join(pictures, "explained.png"))
-    for width in (1280, 760, 380):
+    for width in (1280, 1024, 800, 380):
         page.shape(width, 900, "light")
         wide = page.value("new Promise((done) => requestAnimationFrame(() => done(document.documentElement.scrollWidth)))")
         if wide > width:
             mistakes.append(f"a window of {width} has to be scrolled sideways: {wide}")
+        check_words(page, width, mistakes)
+        if width == 800:
+            for scheme in ("light", "dark"):
+                page.shape(width, 900, scheme)
+                page.picture(os.path.join(pictures, f"{scheme}-{width}.png"))
     page.picture(os.path.join(pictures, "narrow.png"))
     outside = page.value("performance.getEntriesByType('resource').map((one) => one.name)"
                          f".filter((name) => !name.startsWith('{demo.url}/api/') && !name.startsWith('data:'))")

@@ -143,6 +143,13 @@ booted systemctl stop pickd.service
 pick || fail "a client that connects does not start the service"
 is_active || fail "somebody else than the service answered"
 
+say "forget everything"
+booted sh -c 'systemctl stop pickd.service pickd.socket && rm /run/pickd/state' ||
+  fail "there is no state to forget"
+booted systemctl start pickd.socket pickd.service
+until_true "not active after the state was removed" is_active
+if cached; then fail "it remembers what was removed"; fi
+
 say "upgrade under load"
 pid=$(property MainPID)
 load_begin

@@ -118,6 +118,12 @@ YAML
   install /new || fail "the upgrade failed; see $work/apt.log"
   grep -q 'line of the administrator' "$root/etc/pickd/pickd.yaml" ||
     fail "the upgrade took the administrator's configuration"
+
+  say "back to the older version, and forward"
+  inside sh -c 'apt-get install -y --no-install-recommends --allow-downgrades /old/*.deb' \
+    >>"$work/apt.log" 2>&1 || fail "the downgrade failed; see $work/apt.log"
+  inside pickd --check-config /etc/pickd/pickd.yaml || fail "the downgrade broke the configuration"
+  install /new || fail "the upgrade after it failed; see $work/apt.log"
 fi
 # shellcheck disable=SC2016 # dpkg's own variables
 inside dpkg-query -W -f='${Package} ${Version} ${db:Status-Status}\n' "${PACKAGES[@]}" |

@@ -77,6 +77,14 @@ in_rpm -q "${PACKAGES[@]}" | tee "$work/versions"
 [[ $(grep -c -- '-1\.' "$work/versions") -eq ${#PACKAGES[@]} ]] ||
   fail "an older release is still there"
 
+say "back to the older release, and forward"
+readarray -t old < <(packages "$older")
+in_rpm -U --oldpackage --nodeps "${old[@]}" 2>&1 | tee "$work/rpm.log"
+in_rpm -U --nodeps "${files[@]}" 2>&1 | tee -a "$work/rpm.log"
+if grep -q 'scriptlet failed\|error:' "$work/rpm.log"; then fail "a scriptlet failed"; fi
+grep -q 'line of the administrator' "$root/etc/pickd/pickd.yaml" ||
+  fail "going back took the administrator's configuration"
+
 say "erasing"
 in_rpm -e --nodeps "${PACKAGES[@]}" 2>&1 | tee "$work/rpm.log"
 if grep -q 'scriptlet failed\|error:' "$work/rpm.log"; then fail "a scriptlet failed"; fi
