@@ -136,8 +136,10 @@ func TestAnEndedContextIsNotSubmitted(t *testing.T) {
 
 func TestPicksGoOnWhileTheDaemonIsAwayAndWhenItIsBack(t *testing.T) {
 	daemon := startDaemon(t)
-	client := open(t, daemon, pickd.Options{})
+	// One queue: what it tells the daemon that is back comes before its picks.
+	client := open(t, daemon, pickd.Options{Queues: 1})
 	text := prompt(5, 640)
+	ended := mustPick(t, client, pickd.Request{Model: "m", Text: []string{text}})
 	before := mustPick(t, client, pickd.Request{Model: "m", Text: []string{text}})
 	daemon.kill()
 	pick := mustPick(t, client, pickd.Request{Model: "m", Text: []string{text}})
@@ -149,9 +151,13 @@ func TestPicksGoOnWhileTheDaemonIsAwayAndWhenItIsBack(t *testing.T) {
 			t.Errorf("report on a degraded pick: %v", err)
 		}
 	}
-	report := pickd.Report{Ticket: before.Ticket, Kind: pickd.Done}
-	if err := client.Report(soon(t), report); !errors.Is(err, pickd.ErrNotConnected) {
-		t.Errorf("report on another pick: %v", err)
+	first := pickd.Report{Ticket: before.Ticket, Kind: pickd.FirstToken}
+	if err := client.Report(soon(t), first); !errors.Is(err, pickd.ErrNotConnected) {
+		t.Errorf("the first token of another pick: %v", err)
+	}
+	end := pickd.Report{Ticket: ended.Ticket, Kind: pickd.Done}
+	if err := client.Report(soon(t), end); err != nil {
+		t.Errorf("the end of another pick: %v", err)
 	}
 	daemon.start(t)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -162,7 +168,10 @@ func TestPicksGoOnWhileTheDaemonIsAwayAndWhenItIsBack(t *testing.T) {
 			t.Fatal("still degraded")
 		}
 	}
-	if err := client.ReportAndWait(soon(t), report); err != nil {
+	if err := client.ReportAndWait(soon(t), end); !errors.Is(err, pickd.ErrStale) {
+		t.Errorf("what was ended meanwhile is still reserved: %v", err)
+	}
+	if err := client.ReportAndWait(soon(t), pickd.Report{Ticket: before.Ticket, Kind: pickd.Done}); err != nil {
 		t.Errorf("report when it is back: %v", err)
 	}
 }

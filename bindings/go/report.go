@@ -65,8 +65,9 @@ type Report struct {
 // Report hands a report over and returns; what the daemon makes of it is counted there. One that finds the
 // ring full, or many picks outstanding, goes into it a moment later, and errors of that are not told. Reports on one ticket arrive in the order of the calls.
 //
-// Reports on degraded picks succeed while the daemon is away; on others they fail with
-// [ErrNotConnected], and may be repeated when it is back.
+// While the daemon is away reports on degraded picks succeed, and so does the end of a request of this client, whose
+// reservation the daemon releases when it is back, without its usage; others fail with [ErrNotConnected], and may be
+// repeated then.
 func (c *Client) Report(ctx context.Context, report Report) error {
 	q := c.queueOf(report.Ticket)
 	code := q.report(&report)
