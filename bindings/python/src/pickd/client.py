@@ -80,8 +80,9 @@ class Client:
     def report(self, report: Report) -> None:
         """Hands a report over and returns; what the daemon makes of it is counted there.
 
-        Reports on degraded picks succeed while the daemon is away; on others they raise NotConnectedError, and may be
-        repeated when it is back. While the rings are full it waits for room, for a second at most: LimitedError.
+        While the daemon is away reports on degraded picks succeed, and so does the end of a request of this client,
+        whose reservation the daemon releases when it is back, without its usage; others raise NotConnectedError, and
+        may be repeated then. While the rings are full it waits for room, for a second at most: LimitedError.
         """
         self._handle.report(report, 0.0)
 

@@ -157,8 +157,9 @@ impl AsyncClient {
     /// later, and errors of that are not told. Reports on one ticket arrive in the order of the
     /// calls.
     ///
-    /// Reports on degraded picks succeed while the daemon is away; others fail with
-    /// [`Code::NotConnected`], and may be repeated when it is back.
+    /// While the daemon is away reports on degraded picks succeed, and so does the end of a request
+    /// of this client, whose reservation the daemon releases when it is back, without its usage;
+    /// others fail with [`Code::NotConnected`], and may be repeated then.
     ///
     /// # Errors
     /// [`Code::NotConnected`], [`Code::Limited`] (65,536 wait for room already), [`Code::Invalid`],

@@ -178,8 +178,9 @@ impl Client {
 
     /// Hands a report over and returns; what the daemon makes of it is counted there.
     ///
-    /// Reports on degraded picks succeed while the daemon is away; others fail with
-    /// [`Code::NotConnected`], and may be repeated when it is back.
+    /// While the daemon is away reports on degraded picks succeed, and so does the end of a request
+    /// of this client, whose reservation the daemon releases when it is back, without its usage;
+    /// others fail with [`Code::NotConnected`], and may be repeated then.
     ///
     /// # Errors
     /// [`Code::Limited`] (no channel can take it now), [`Code::NotConnected`], [`Code::Invalid`],

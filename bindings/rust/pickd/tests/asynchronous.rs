@@ -193,23 +193,28 @@ fn a_deadline_gives_a_degraded_pick_when_the_daemon_stands_still() {
 fn picks_go_on_while_the_daemon_is_away_and_when_it_is_back() {
     let mut daemon = Daemon::start();
     let runtime = runtime();
-    let client = runtime.block_on(daemon.options().open_async()).unwrap();
+    // One queue: what it tells the daemon that is back comes before its picks.
+    let client = runtime.block_on(daemon.options().queues(1).open_async()).unwrap();
     let text = prompt(5, 640);
     let request = Request::new().model("m").text(&text);
+    let ended = runtime.block_on(client.pick(&request)).unwrap();
     let before = runtime.block_on(client.pick(&request)).unwrap();
     daemon.kill();
     let pick = runtime.block_on(client.pick(&request)).unwrap();
     assert!(pick.is_degraded() && pick.endpoints().len() > 0);
     client.report(&Report::first_token(pick.ticket())).unwrap();
     client.report(&Report::done(pick.ticket())).unwrap();
-    let report = Report::done(before.ticket());
-    assert_eq!(code(client.report(&report)), Code::NotConnected);
+    assert_eq!(code(client.report(&Report::first_token(before.ticket()))), Code::NotConnected);
+    let end = Report::done(ended.ticket());
+    client.report(&end).unwrap(); // kept until the daemon is back
     daemon.run();
     let deadline = Instant::now() + LONG;
     while runtime.block_on(client.pick(&request)).unwrap().is_degraded() {
         assert!(Instant::now() < deadline, "still degraded");
         std::thread::sleep(Duration::from_millis(10));
     }
+    assert_eq!(code(runtime.block_on(client.report_and_wait(&end, LONG))), Code::Stale);
+    let report = Report::done(before.ticket());
     runtime.block_on(client.report_and_wait(&report, LONG)).unwrap();
     assert_eq!(code(runtime.block_on(client.report_and_wait(&report, LONG))), Code::Stale);
 }

@@ -231,6 +231,7 @@ fn picks_go_on_while_the_daemon_is_away_and_when_it_is_back() {
     let client = daemon.options().open().unwrap();
     let text = prompt(5, 640);
     let request = Request::new().model("m").text(&text);
+    let ended = must_pick(&client, &request);
     let before = must_pick(&client, &request);
     daemon.kill();
     let pick = must_pick(&client, &request);
@@ -238,15 +239,17 @@ fn picks_go_on_while_the_daemon_is_away_and_when_it_is_back() {
     assert!(pick.endpoints().len() > 0 && pick.ttft().is_none());
     client.report(&Report::first_token(pick.ticket())).unwrap();
     client.report(&Report::done(pick.ticket())).unwrap();
-    let report = Report::done(before.ticket());
-    assert_eq!(code(client.report(&report)), Code::NotConnected);
+    assert_eq!(code(client.report(&Report::first_token(before.ticket()))), Code::NotConnected);
+    let end = Report::done(ended.ticket());
+    client.report(&end).unwrap(); // kept until the daemon is back
     daemon.run();
     let deadline = std::time::Instant::now() + LONG;
     while must_pick(&client, &request).is_degraded() {
         assert!(std::time::Instant::now() < deadline, "still degraded");
         std::thread::sleep(Duration::from_millis(10));
     }
-    client.report_and_wait(&report, LONG).unwrap();
+    assert_eq!(code(client.report_and_wait(&end, LONG)), Code::Stale);
+    client.report_and_wait(&Report::done(before.ticket()), LONG).unwrap();
 }
 
 #[test]
