@@ -118,10 +118,11 @@ class ScrapeTest : public endpoints::test::EndpointTableTest {
     made.rank = rank;
     specs_.push_back(made);
   }
-  // The endpoints that were put, and a scraper of them.
-  void go() {
-    loop_.run([this] {
+  // The endpoints that were put, and a scraper of them; `before` it asks the first of them.
+  void go(const std::function<void()>& before = [] {}) {
+    loop_.run([this, &before] {
       ASSERT_TRUE(table_.replace(specs_, "file", kTick).ok());
+      before();
       auto made =
           Scraper::create(config_, {&loop_.reactor(), nullptr, &store_, &listener_, records_.get(),
                                     row_, [] { return base::monotonic_ns() / abi::kTickNs; }, 1});
