@@ -81,6 +81,9 @@ class Channel {
   // gone.
   bool drain_pipe();
   bool pipe_hung_up() const;
+  // Nobody reads its ring any more: the daemon is gone, or gave the channel up. The pipe tells it
+  // at once; the connection of a daemon that was killed may be closed a moment later.
+  bool left_behind() { return pipe_hung_up() || session_->connection().hung_up(); }
 
   // A channel that broke is never used again: the daemon is gone, closed it, or violates the
   // layout.

@@ -382,6 +382,6 @@ void pickd_client::give_back(Channel* channel) {
   changed.wake_one();
   lock.unlock();
   if (usable) return;
-  if (channel->session().connection().hung_up()) salvage(*channel);
+  if (channel->left_behind()) salvage(*channel);
   Channel::close(channel);
 }

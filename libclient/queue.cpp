@@ -84,7 +84,7 @@ pickd_queue::~pickd_queue() {
   if (client->fork.in_child()) return;
   give_up_all();
   if (channel_ == nullptr) return;
-  if (channel_->session().connection().hung_up()) client->salvage(*channel_);
+  if (channel_->left_behind()) client->salvage(*channel_);
   Channel::close(channel_);
 }
 

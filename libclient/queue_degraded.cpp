@@ -59,7 +59,7 @@ void pickd_queue::lose_channel() {
   // By hand: a child that was forked may hold the pipe open, and closing it here would leave its
   // hang-up in epoll for ever.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel_->pipe_descriptor(), nullptr);
-  if (channel_->session().connection().hung_up()) client->salvage(*channel_);
+  if (channel_->left_behind()) client->salvage(*channel_);
   Channel::close(channel_);
   channel_ = nullptr;
   if (failed_ != 0) kick();
