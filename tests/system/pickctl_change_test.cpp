@@ -108,8 +108,9 @@ TEST(SystemPickctlChange, CompletesNamesInBashWithoutRunningThem) {
     const std::string script = daemon.directory() + "/script";
     std::ofstream(script) << "PATH=" PICKD_BINARY_DIR "/bin:$PATH PICKD_SOCKET=" << daemon.socket()
                           << "; export PATH PICKD_SOCKET; . " << daemon.directory()
-                          << "/completion; COMP_WORDS=(pickctl drain '" << typed
-                          << "'); COMP_CWORD=2; _pickctl; eval \"all=(${COMPREPLY[*]})\"\n"
+                          << "/completion; COMP_LINE='pickctl drain " << typed
+                          << "'; COMP_POINT=${#COMP_LINE}; _pickctl; "
+                             "eval \"all=(${COMPREPLY[*]})\"\n"
                              "printf '%s\\n' \"${all[@]}\"\n";
     std::string output;
     FILE* shell = ::popen(("/bin/bash " + script).c_str(), "r");
@@ -119,7 +120,7 @@ TEST(SystemPickctlChange, CompletesNamesInBashWithoutRunningThem) {
     return output;
   };
   EXPECT_EQ(complete("e"), "e0\n");
-  EXPECT_EQ(complete("$("), name + "\n");
+  EXPECT_EQ(complete("\\$\\("), name + "\n");
   EXPECT_EQ(complete(""), "e0\n" + name + "\n");
   EXPECT_FALSE(std::filesystem::exists(trap));
 }
