@@ -22,9 +22,6 @@ DoctorFacts healthy() {
   DoctorFacts facts;
   facts.reactor = "io_uring";
   facts.state_path = "/run/pickd/state";
-  facts.tick_before = 100;
-  facts.tick = 110;
-  facts.looked_apart_ms = 100;
   facts.block_tokens = 64;
   facts.state_bytes = 256 << 20;
   facts.scrape_interval_ms = 100;
@@ -133,12 +130,35 @@ TEST(Doctor, SeesASmallTmpfs) {
   EXPECT_TRUE(found(facts).empty()) << "it cannot be seen from here";
 }
 
-TEST(Doctor, SeesAClockThatStandsStill) {
+TEST(Doctor, SeesAVirtualClock) {
   DoctorFacts facts = healthy();
-  facts.tick = facts.tick_before;
-  expect_one(facts, Severity::kFault, "clock", "did not move in 100 ms");
   facts.virtual_clock = true;
   expect_one(facts, Severity::kWarning, "clock", "virtual clock");
+}
+
+TEST(Doctor, SeesAMaintenanceThreadThatStandsStill) {
+  DoctorFacts facts = healthy();
+  facts.heartbeat_age_ms = 4000;
+  EXPECT_TRUE(found(facts).empty()) << "it may be slow";
+  facts.heartbeat_age_ms = 61'000;
+  expect_one(facts, Severity::kFault, "maintenance", "stands still since 1 min 1 s");
+}
+
+TEST(Doctor, JudgesWhatWasCountedLately) {
+  DoctorFacts facts = healthy();
+  facts.counters_before = facts.counters;
+  facts.counters_before["pickd_picks_total"] -= 1000;
+  facts.counters_before["pickd_match_blocks_total"] -= 5000;
+  facts.counters["pickd_picks_unknown_model_total"] = 90;  // below 1 % of all, above it of late
+  expect_one(facts, Severity::kWarning, "refused picks", "named a model");
+  facts.counters_before["pickd_picks_unknown_model_total"] = 90;
+  EXPECT_TRUE(found(facts).empty()) << "that was before";
+
+  facts = healthy();
+  facts.counters["pickd_completions_dropped_total"] = 7;
+  facts.counters["pickd_config_reload_failures_total"] = 2;
+  facts.counters_before = facts.counters;
+  EXPECT_TRUE(found(facts).empty()) << "what was mended is not found";
 }
 
 TEST(Doctor, SeesPicksThatNobodyReports) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "abi/state_layout.hpp"
 #include "tools/ctl/top_frame.hpp"
@@ -78,12 +79,60 @@ TEST(TopFrame, SortsAsItIsTold) {
   EXPECT_EQ(order_of(text_of({.sort = TopSort::kName})), "abc");
 }
 
+std::size_t columns_of(const std::string& line) {
+  std::size_t columns = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '\x1b') {
+      at = line.find('m', at);
+    } else if ((static_cast<unsigned char>(line[at]) & 0xC0) != 0x80) {
+      ++columns;
+    }
+  }
+  return columns;
+}
+
 TEST(TopFrame, FitsTheTerminalAndSaysWhatItLeftOut) {
   for (const std::size_t rows : {9U, 10U, 24U}) {
     const std::string text = text_of({.rows = rows});
     EXPECT_LT(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), rows) << text;
-    EXPECT_EQ(text.find("more") != std::string::npos, rows < 11) << text;
+    const bool all = text.find("\na ") != std::string::npos &&
+                     text.find("\nb ") != std::string::npos &&
+                     text.find("\nc ") != std::string::npos;
+    EXPECT_NE(text.find("more") != std::string::npos, all) << text;
   }
+}
+
+TEST(TopFrame, IsNeverWiderOrHigherThanTheTerminal) {
+  TopLook now = look_of(3'000'000, 200, 150, 12);
+  for (int each = 0; each < 40; ++each) {
+    now.endpoints.push_back(endpoint_of("vllm-llama-3-8b-6d5f7c9b8d-x7k" + std::to_string(each),
+                                        1'000, 900'000, 100'000));
+    now.endpoints.back().why_not_ready = "3 scrapes failed in a row: no connection";
+  }
+  for (const auto& [columns, rows] : {std::pair<std::size_t, std::size_t>{80, 24},
+                                      {40, 10},
+                                      {20, 5},
+                                      {10, 3},
+                                      {1, 1},
+                                      {132, 40},
+                                      {400, 100}}) {
+    for (const bool rich : {false, true}) {
+      const TopScreen screen{columns, rows, TopSort::kName, rich, rich};
+      const std::string text =
+          draw(now, rates_between(look_of(1'000'000, 100, 100, 10), now), {1, 2, 4}, screen);
+      std::istringstream lines(text);
+      std::string line;
+      std::size_t count = 0;
+      for (; std::getline(lines, line); ++count) EXPECT_LE(columns_of(line), columns) << text;
+      EXPECT_LT(count, std::max<std::size_t>(rows, 2)) << text;
+      EXPECT_TRUE(rows < 10 || text.find("\nvllm-ll") != std::string::npos) << text;
+    }
+  }
+}
+
+TEST(TopFrame, HasBarsWhereThereIsRoom) {
+  EXPECT_NE(text_of({.columns = 100}).find("############"), std::string::npos);
+  EXPECT_EQ(text_of({.columns = 50}).find("##"), std::string::npos);
 }
 
 }  // namespace

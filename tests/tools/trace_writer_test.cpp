@@ -48,6 +48,16 @@ class TraceWriterTest : public testing::Test {
   nlohmann::json line(std::size_t at) const { return nlohmann::json::parse(lines.at(at)); }
 };
 
+TEST_F(TraceWriterTest, TellsWhatShareOfHitsItsNumbersCanShow) {
+  writer.add(pick_of(1, 0, 400, {11}));
+  writer.add(pick_of(2, 0, 400, {12}));
+  EXPECT_EQ(writer.hit_share(), 0.5);
+  EXPECT_EQ(writer.shown_hit_share(), 0) << "what they share is less than a number stands for";
+  writer.add(pick_of(3, 0, 800, {21, 22}));
+  writer.add(pick_of(4, 0, 800, {21, 23}));
+  EXPECT_EQ(writer.shown_hit_share(), 512. / 2400);
+}
+
 TEST_F(TraceWriterTest, WritesPicksInTheirOrderWhenTheirEndsCome) {
   writer.add(pick_of(1, 1000, 1024, {11, 12}));
   writer.add(pick_of(2, 1500, 1100, {11, 12}));

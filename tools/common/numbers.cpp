@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -21,11 +22,20 @@ std::string mistake(const std::string& text) {
   return "must be a whole number from 0 to 18446744073709551615, is " + text;
 }
 
+// A range does not refuse what is neither below nor above it.
+std::string not_a_number(const std::string& text) {
+  double number = 0;
+  if (!CLI::detail::lexical_cast(text, number) || !std::isnan(number)) return "";
+  return "must be a number, is " + text;
+}
+
 }  // namespace
 
 void read_numbers_strictly(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_type_name().rfind("UINT", 0) == 0) option->check(CLI::Validator(mistake, ""));
+    const std::string type = option->get_type_name();
+    if (type.rfind("UINT", 0) == 0) option->check(CLI::Validator(mistake, ""));
+    if (type.rfind("FLOAT", 0) == 0) option->check(CLI::Validator(not_a_number, ""));
   }
   for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; }))
     read_numbers_strictly(*subcommand);

@@ -17,6 +17,8 @@ inline constexpr int kExitFound = 3;  // it was done, and found what it looks fo
 struct Common {
   std::string socket;
   bool json = false;
+  // Set by a command that writes a trace to standard output: nothing else may come there.
+  mutable bool output_is_trace = false;
 };
 
 // Runs a command whose arguments have been read; returns the exit code. Throws std::runtime_error.

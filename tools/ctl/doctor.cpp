@@ -2,15 +2,19 @@
 #include <sys/statvfs.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "abi/limits.hpp"
 #include "abi/state_layout.hpp"
+#include "daemon/base/clock.hpp"
 #include "pickd/pickd.h"
 #include "tools/common/control_client.hpp"
+#include "tools/common/human.hpp"
 #include "tools/ctl/commands.hpp"
 #include "tools/ctl/doctor_facts.hpp"
 
@@ -18,8 +22,7 @@ namespace pickd::ctl {
 
 namespace {
 
-// Between the two looks at the clock, which ticks every kTickNs.
-constexpr std::chrono::milliseconds kApart{10 * (abi::kTickNs / 1'000'000)};
+constexpr double kSeconds = 2;
 
 void take(const fb::StatusAnswer& status, DoctorFacts& facts) {
   facts.version = text_of(status.version());
@@ -27,7 +30,6 @@ void take(const fb::StatusAnswer& status, DoctorFacts& facts) {
   facts.reactor_why = text_of(status.reactor_why());
   facts.state_path = text_of(status.state_path());
   facts.virtual_clock = status.virtual_clock();
-  facts.tick = status.tick();
   facts.uptime_ms = status.uptime_ms();
   facts.block_tokens = status.block_tokens();
   facts.state_bytes = status.state_bytes();
@@ -45,17 +47,23 @@ void take(const fb::StatusAnswer& status, DoctorFacts& facts) {
   }
 }
 
-DoctorFacts facts_of(const std::string& socket) {
+// Looks twice, so far apart.
+DoctorFacts facts_of(const std::string& socket, double seconds) {
   DoctorFacts facts;
   tools::ControlClient control(socket, "pickctl");
-  facts.tick_before = control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus).tick();
-  const auto first = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(kApart);
-  take(control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus), facts);
-  facts.looked_apart_ms =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
-                                     std::chrono::steady_clock::now() - first)
-                                     .count());
+  const auto look = [&] {
+    take(control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus), facts);
+  };
+  look();
+  auto before = facts.counters;
+  const std::uint64_t from_ms = facts.uptime_ms;
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  facts = {};
+  look();
+  facts.counters_before = std::move(before);
+  facts.counters_before_ms = facts.uptime_ms - std::min(from_ms, facts.uptime_ms);
+  const std::uint64_t now_ns = base::boot_ns();
+  facts.heartbeat_age_ms = (now_ns - std::min(now_ns, control.state().heartbeat_ns())) / 1'000'000;
   facts.endpoints = ask_endpoints(control);
   const std::string directory = facts.state_path.substr(0, facts.state_path.find_last_of('/') + 1);
   struct statvfs room {};
@@ -75,13 +83,27 @@ const char* name_of(Severity severity) {
   return "fault";
 }
 
+// What was there to be judged.
+void print_judged(const DoctorFacts& facts, bool behind) {
+  const std::uint64_t picks =
+      facts.lately("pickd_picks_total") + facts.lately("pickd_picks_refused_total");
+  std::printf(
+      "%s%" PRIu64 " picks of the last %s were looked at%s\n", behind ? "; " : "", picks,
+      tools::human_ms(facts.counters_before_ms).c_str(),
+      picks < kPicksMin ? ", too few to judge shares of them: --seconds looks for longer" : "");
+}
+
 }  // namespace
 
 Run make_doctor(CLI::App& app, const Common& common) {
+  auto seconds = std::make_shared<double>(kSeconds);
+  app.add_option("--seconds", *seconds, "Judge what is counted in so many seconds from now")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   app.footer(
       "Exit codes: 0 nothing, or notes only; 3 warnings or faults; 1 the daemon is not there.");
-  return [&common] {
-    const DoctorFacts facts = facts_of(common.socket);
+  return [seconds, &common] {
+    const DoctorFacts facts = facts_of(common.socket, *seconds);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     Severity worst = Severity::kNote;
     std::size_t found = 0;
@@ -103,10 +125,14 @@ Run make_doctor(CLI::App& app, const Common& common) {
     }
     if (common.json) {
       constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
-      const nlohmann::ordered_json out = {{"checks", doctor_checks().size()}, {"findings", list}};
+      const nlohmann::ordered_json out = {{"checks", doctor_checks().size()},
+                                          {"picks", facts.lately("pickd_picks_total")},
+                                          {"judged_ms", facts.counters_before_ms},
+                                          {"findings", list}};
       std::printf("%s\n", out.dump(2, ' ', false, kReplace).c_str());
-    } else if (found == 0) {
-      std::printf("\nnothing found\n");
+    } else {
+      std::printf("\n%s", found == 0 ? "nothing found" : "");
+      print_judged(facts, found == 0);
     }
     return worst == Severity::kNote ? 0 : kExitFound;
   };

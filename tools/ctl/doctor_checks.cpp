@@ -11,9 +11,6 @@ namespace {
 
 using Findings = std::vector<Finding>;
 
-// Shares of picks below this many say nothing.
-constexpr std::uint64_t kPicksMin = 100;
-
 std::string percent(std::uint64_t of, std::uint64_t all) {
   char text[16];
   std::snprintf(text, sizeof text, "%.1f %%",
@@ -75,9 +72,9 @@ void block_size(const DoctorFacts& facts, Findings& findings) {
 }
 
 void matches(const DoctorFacts& facts, Findings& findings) {
-  const std::uint64_t asked = facts.counter("pickd_prompt_blocks_total");
-  const std::uint64_t matched = facts.counter("pickd_match_blocks_total");
-  const std::uint64_t picks = facts.counter("pickd_picks_total");
+  const std::uint64_t asked = facts.lately("pickd_prompt_blocks_total");
+  const std::uint64_t matched = facts.lately("pickd_match_blocks_total");
+  const std::uint64_t picks = facts.lately("pickd_picks_total");
   if (picks < kPicksMin || matched != 0) return;
   if (asked == 0) {
     findings.push_back({Severity::kWarning,
@@ -88,7 +85,7 @@ void matches(const DoctorFacts& facts, Findings& findings) {
   }
   findings.push_back(
       {Severity::kWarning,
-       std::to_string(picks) + " picks, and none matched a block that was seen before",
+       std::to_string(picks) + " picks lately, and none matched a block that was seen before",
        "prompts that begin alike must be the same bytes from the first on: look for a time, an id "
        "or a user's name before the common part, and for a salt that differs"});
 }
@@ -137,18 +134,25 @@ void clock(const DoctorFacts& facts, Findings& findings) {
                         "that is for tests: start it without --virtual-clock"});
     return;
   }
-  if (facts.tick != facts.tick_before) return;
+}
+
+// Told by the thread itself, in memory seen from here: the one that answers questions may be
+// well while this one is not.
+void maintenance(const DoctorFacts& facts, Findings& findings) {
+  constexpr std::uint64_t kSilentMs = 5000;
+  if (facts.heartbeat_age_ms < kSilentMs) return;
   findings.push_back({Severity::kFault,
-                      "the daemon's clock did not move in " +
-                          std::to_string(facts.looked_apart_ms) + " ms: nothing is forgotten",
-                      "its maintenance thread is stuck or starved: look at its log and its CPU "
-                      "limit, then restart it; the store stays warm"});
+                      "the daemon's maintenance thread stands still since " +
+                          tools::human_ms(facts.heartbeat_age_ms) +
+                          ": nothing is forgotten, and picks are taken for degraded",
+                      "stuck or starved: look at its log and its CPU limit, then restart it; the "
+                      "store stays warm"});
 }
 
 void reports(const DoctorFacts& facts, Findings& findings) {
-  const std::uint64_t picks = facts.counter("pickd_picks_total");
-  const std::uint64_t expired = facts.counter("pickd_reservations_expired_total");
-  const std::uint64_t unknown = facts.counter("pickd_reports_unknown_total");
+  const std::uint64_t picks = facts.lately("pickd_picks_total");
+  const std::uint64_t expired = facts.lately("pickd_reservations_expired_total");
+  const std::uint64_t unknown = facts.lately("pickd_reports_unknown_total");
   if (picks >= kPicksMin && expired > picks / 20) {
     findings.push_back({Severity::kWarning,
                         percent(expired, picks) + " of the picks were never reported and ended by "
@@ -173,10 +177,10 @@ void reports(const DoctorFacts& facts, Findings& findings) {
 
 void refusals(const DoctorFacts& facts, Findings& findings) {
   const std::uint64_t picks =
-      facts.counter("pickd_picks_total") + facts.counter("pickd_picks_refused_total");
+      facts.lately("pickd_picks_total") + facts.lately("pickd_picks_refused_total");
   if (picks < kPicksMin) return;
   const auto add = [&](const char* counter, const char* what, const char* remedy) {
-    const std::uint64_t count = facts.counter(counter);
+    const std::uint64_t count = facts.lately(counter);
     if (count > picks / 100)
       findings.push_back(
           {Severity::kWarning, percent(count, picks) + " of the picks " + what, remedy});
@@ -192,9 +196,9 @@ void refusals(const DoctorFacts& facts, Findings& findings) {
 }
 
 void store_room(const DoctorFacts& facts, Findings& findings) {
-  const std::uint64_t stamped = facts.counter("pickd_stamped_blocks_total");
+  const std::uint64_t stamped = facts.lately("pickd_stamped_blocks_total");
   const std::uint64_t lost =
-      facts.counter("pickd_prefix_replaced_total") + facts.counter("pickd_prefix_left_out_total");
+      facts.lately("pickd_prefix_replaced_total") + facts.lately("pickd_prefix_left_out_total");
   if (stamped < 10'000 || lost <= stamped / 50) return;
   findings.push_back(
       {Severity::kWarning,
@@ -205,11 +209,11 @@ void store_room(const DoctorFacts& facts, Findings& findings) {
 }
 
 void slow_clients(const DoctorFacts& facts, Findings& findings) {
-  const std::uint64_t dropped = facts.counter("pickd_completions_dropped_total");
+  const std::uint64_t dropped = facts.lately("pickd_completions_dropped_total");
   if (dropped == 0) return;
   findings.push_back(
       {Severity::kWarning,
-       std::to_string(dropped) + " answers were dropped: their client's ring was full",
+       std::to_string(dropped) + " answers were dropped lately: their client's ring was full",
        "a gateway submits more than it collects: poll its queue, or raise its depth"});
 }
 
@@ -223,11 +227,10 @@ void predictions(const DoctorFacts& facts, Findings& findings) {
 }
 
 void reloads(const DoctorFacts& facts, Findings& findings) {
-  const std::uint64_t failed = facts.counter("pickd_config_reload_failures_total");
+  const std::uint64_t failed = facts.lately("pickd_config_reload_failures_total");
   if (failed == 0) return;
   findings.push_back(
-      {Severity::kNote,
-       std::to_string(failed) + " changed configurations were refused since the start",
+      {Severity::kNote, std::to_string(failed) + " changed configurations were refused lately",
        "`pickd --check-config FILE` says what is wrong, `pickctl config diff` what is "
        "in force"});
 }
@@ -240,6 +243,7 @@ constexpr Check kChecks[] = {
     {"reactor", reactor},
     {"room for the state", room_for_state},
     {"clock", clock},
+    {"maintenance", maintenance},
     {"reports", reports},
     {"refused picks", refusals},
     {"room in the store", store_room},

@@ -18,9 +18,7 @@ struct DoctorFacts {
   std::string reactor_why;  // why it is not io_uring though that was wanted
   std::string state_path;
   bool virtual_clock = false;
-  std::uint64_t tick_before = 0;  // of two looks, `looked_apart_ms` apart
-  std::uint64_t tick = 0;
-  std::uint64_t looked_apart_ms = 0;
+  std::uint64_t heartbeat_age_ms = 0;  // of the daemon's maintenance thread
   std::uint64_t uptime_ms = 0;
   std::uint32_t block_tokens = 0;
   std::uint64_t state_bytes = 0;
@@ -32,16 +30,29 @@ struct DoctorFacts {
   std::uint64_t prefix_live = 0;
   std::vector<std::string> drifting;  // classes whose predictions are far worse than they were
   std::map<std::string, std::uint64_t> counters;
+  // As they were so long ago: faults are judged by what was counted since.
+  std::map<std::string, std::uint64_t> counters_before;
+  std::uint64_t counters_before_ms = 0;
   std::vector<EndpointView> endpoints;
   // Of the file system that holds the state, as seen from here; 0 and 0: it cannot be seen.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_bytes_free = 0;
 
-  std::uint64_t counter(const char* name) const {
-    const auto found = counters.find(name);
-    return found == counters.end() ? 0 : found->second;
+  // What was counted lately: totals are kept over restarts, and what went wrong last week is mended
+  // or is seen again.
+  std::uint64_t lately(const char* name) const {
+    const auto find = [name](const std::map<std::string, std::uint64_t>& from) {
+      const auto found = from.find(name);
+      return found == from.end() ? 0 : found->second;
+    };
+    const std::uint64_t is = find(counters);
+    const std::uint64_t was = find(counters_before);
+    return is >= was ? is - was : is;
   }
 };
+
+// Shares of picks below this many say nothing.
+inline constexpr std::uint64_t kPicksMin = 100;
 
 enum class Severity : std::uint8_t { kNote, kWarning, kFault };
 

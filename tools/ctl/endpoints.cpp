@@ -1,6 +1,4 @@
 // pickctl endpoints: one line each, once or again and again.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -12,6 +10,7 @@
 
 #include "abi/state_layout.hpp"
 #include "tools/common/human.hpp"
+#include "tools/common/output.hpp"
 #include "tools/ctl/commands.hpp"
 #include "tools/ctl/daemon_view.hpp"
 #include "tools/ctl/table.hpp"
@@ -143,7 +142,7 @@ void show(tools::ControlClient& control, const Look& look) {
 // Before each table but the first: a terminal is cleared, in a file an empty line stands between.
 void begin_frame(const Look& look, bool first) {
   if (look.json) return;
-  if (::isatty(STDOUT_FILENO) != 0) {
+  if (tools::output_is_screen()) {
     std::fputs("\x1b[H\x1b[2J", stdout);
   } else if (!first) {
     std::putchar('\n');
@@ -165,7 +164,7 @@ void watch(const Look& look) {
       control.reset();
       std::fprintf(stderr, "pickctl: %s; trying again\n", error.what());
     }
-    std::fflush(stdout);
+    tools::flush_output();
   }
 }
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "tools/common/control_client.hpp"
+#include "tools/common/output.hpp"
 #include "tools/ctl/commands.hpp"
 #include "tools/ctl/top_frame.hpp"
 
@@ -36,7 +37,7 @@ struct Top {
 // The other screen of a terminal, without echo; put back at the end, whatever ends it.
 class Terminal {
  public:
-  Terminal() : is_one_(::isatty(STDOUT_FILENO) != 0), reads_keys_(::isatty(STDIN_FILENO) != 0) {
+  Terminal() : is_one_(tools::output_is_screen()), reads_keys_(::isatty(STDIN_FILENO) != 0) {
     if (!is_one_) return;
     struct sigaction action {};
     action.sa_handler = [](int) { g_ended = 1; };
@@ -65,6 +66,7 @@ class Terminal {
     TopScreen screen;
     screen.sort = sort;
     winsize size{};
+    screen.columns = 0;
     if (is_one_ && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
       screen.columns = size.ws_col;
       screen.rows = size.ws_row;
@@ -77,7 +79,7 @@ class Terminal {
   void show(const std::string& frame) const {
     if (is_one_) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(frame.c_str(), stdout);
-    std::fflush(stdout);
+    tools::flush_output();
   }
 
   // Waits for the time of the next look; false when it shall end.
@@ -114,8 +116,10 @@ nlohmann::ordered_json to_json(const TopLook& look, const TopRates& rates) {
   out["picks_per_s"] = rates.picks;
   out["refused_per_s"] = rates.refused;
   out["reports_per_s"] = rates.reports;
-  out["hit_share"] =
-      rates.hit_share < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(rates.hit_share);
+  const auto told = [](double value) {
+    return value < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+  };
+  out["hit_share"] = told(rates.hit_share);
   out["reservations"] = look.reservations;
   out["prefix_live"] = look.prefix_live;
   out["endpoints"] = nlohmann::ordered_json::array();
@@ -153,7 +157,7 @@ int watch(const Common& common, const Top& top) {
       if (common.json) {
         constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
         std::printf("%s\n", to_json(now, rates).dump(-1, ' ', false, kReplace).c_str());
-        std::fflush(stdout);
+        tools::flush_output();
       } else {
         terminal.show(draw(now, rates, picks, terminal.screen(sort)));
       }

@@ -45,8 +45,8 @@ TopRates rates_between(const TopLook& before, const TopLook& now);
 enum class TopSort { kInflight, kKv, kBlocks, kName };
 
 struct TopScreen {
-  std::size_t columns = 100;
-  std::size_t rows = 0;  // 0: as many as it takes
+  std::size_t columns = 100;  // no line is longer; 0: lines are as long as they get
+  std::size_t rows = 0;       // 0: as many as it takes
   TopSort sort = TopSort::kInflight;
   bool colour = false;
   bool unicode = true;

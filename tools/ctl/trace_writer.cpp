@@ -50,8 +50,13 @@ void TraceWriter::add_pick(std::span<const std::uint64_t> entry) {
   Held held{pick.head.now_ns, pick.prompt_tokens, pick.expected_output_tokens, {}};
   const std::size_t blocks = (std::size_t{pick.prompt_tokens} + abi::kRecordingStrideTokens - 1) /
                              abi::kRecordingStrideTokens;
-  for (std::uint32_t at = 0; at < pick.keys && held.ids.size() < blocks; ++at)
+  std::uint64_t known = 0;  // a key stands for all of the prompt up to it
+  for (std::uint32_t at = 0; at < pick.keys && held.ids.size() < blocks; ++at) {
+    const std::uint64_t next = next_id_;
     held.ids.push_back(id_of(entry[kKeysAt + at]));
+    if (held.ids.back() != next) ++known;
+  }
+  shown_tokens_ += std::min<std::uint64_t>(known * abi::kRecordingStrideTokens, pick.prompt_tokens);
   // What no whole block covers is like nothing else.
   while (held.ids.size() < blocks) held.ids.push_back(next_id_++);
   open_[{pick.head.ticket_client, pick.head.ticket_sequence}] = first_held_ + held_.size();
@@ -115,6 +120,12 @@ void TraceWriter::write(const Held& held) {
     line += (at == 0 ? "" : ", ") + std::to_string(held.ids[at]);
   write_(line + "]}\n");
   ++written_;
+}
+
+double TraceWriter::shown_hit_share() const {
+  return prompt_tokens_ == 0
+             ? 0
+             : static_cast<double>(shown_tokens_) / static_cast<double>(prompt_tokens_);
 }
 
 double TraceWriter::hit_share() const {

@@ -31,6 +31,9 @@ class TraceWriter {
   std::uint64_t guessed() const { return guessed_; }  // outputs that nobody told
   // Of the tokens of the prompts: what the picked endpoints were believed to hold.
   double hit_share() const;
+  // The same as the trace's numbers can show it, with one cache for all that forgets nothing. Less
+  // than hit_share() where prompts share less than a whole block of the trace.
+  double shown_hit_share() const;
 
  private:
   struct Held {
@@ -62,6 +65,7 @@ class TraceWriter {
   std::uint64_t guessed_ = 0;
   std::uint64_t prompt_tokens_ = 0;
   std::uint64_t match_tokens_ = 0;
+  std::uint64_t shown_tokens_ = 0;
   std::uint64_t told_ = 0;           // picks whose output was told
   std::uint64_t output_tokens_ = 0;  // of those
 };
