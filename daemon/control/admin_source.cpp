@@ -11,7 +11,6 @@ namespace pickd::control {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint64_t kSilentNs = 5'000'000'000;  // from which a thread stands still
 
 const char* name_of(abi::EndpointState state) {
   switch (state) {
@@ -62,8 +61,7 @@ admin::ModelFacts facts_of(const latency::Accuracy& accuracy) {
 
 }  // namespace
 
-AdminSource::AdminSource(Parts parts)
-    : parts_(std::move(parts)), asked_(parts_.room->worker_count()) {}
+AdminSource::AdminSource(Parts parts) : parts_(std::move(parts)) {}
 
 admin::EndpointFacts AdminSource::endpoint_facts(const endpoints::TopologyEndpoint& endpoint,
                                                  std::uint64_t tick) {
@@ -175,37 +173,7 @@ admin::Facts AdminSource::facts() {
   return facts;
 }
 
-admin::Check AdminSource::maintenance_check() const {
-  const std::uint64_t beat_ns =
-      parts_.room->segment().header().heartbeat_ns.load(std::memory_order_acquire);
-  const std::uint64_t now_ns = base::boot_ns();
-  const bool beats = beat_ns + kSilentNs > now_ns;
-  return {"maintenance", beats, beats ? "it works" : "its thread stands still; restart the daemon"};
-}
-
-// One that is asked answers in its next turn; what is looked at is the question of the time before.
-admin::Check AdminSource::worker_check(std::uint32_t index) {
-  constexpr auto kHealth = workers::Worker::Asker::kHealth;
-  workers::Worker& worker = parts_.room->worker(index);
-  Asked& asked = asked_[index];
-  const std::uint64_t now_ns = base::monotonic_ns();
-  const bool answered = worker.answered(kHealth) == asked.times;
-  const bool good = answered || now_ns - asked.at_ns < kSilentNs;
-  if (answered) {
-    ++asked.times;
-    asked.at_ns = now_ns;
-    worker.ask(kHealth);
-  }
-  return {"worker " + std::to_string(index), good,
-          good ? "it works" : "its thread stands still; restart the daemon"};
-}
-
-std::vector<admin::Check> AdminSource::health() {
-  std::vector<admin::Check> checks{maintenance_check()};
-  for (std::uint32_t index = 0; index < parts_.room->worker_count(); ++index)
-    checks.push_back(worker_check(index));
-  return checks;
-}
+std::vector<admin::Check> AdminSource::health() { return parts_.pulse->threads(); }
 
 std::vector<admin::Check> AdminSource::readiness() {
   const std::size_t all = parts_.room->endpoint_table().count();
@@ -216,7 +184,9 @@ std::vector<admin::Check> AdminSource::readiness() {
         "there are no endpoints; give some in the configuration, by discovery or with `pickctl "
         "add`";
   if (ready == 0 && all != 0) why += "; `pickctl endpoints` says why";
-  return {{"endpoints", ready != 0, why}, maintenance_check()};
+  std::vector<admin::Check> checks = parts_.pulse->threads();
+  checks.insert(checks.begin(), {"endpoints", ready != 0, why});
+  return checks;
 }
 
 std::vector<admin::Source::RecentPick> AdminSource::recent_picks(std::size_t count) {

@@ -10,6 +10,7 @@
 #include "daemon/admin/facts.hpp"
 #include "daemon/control/engine_room.hpp"
 #include "daemon/control/explainer.hpp"
+#include "daemon/control/pulse.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
 
 namespace pickd::control {
@@ -20,6 +21,7 @@ class AdminSource final : public admin::Source {
     EngineRoom* room;
     endpoints::EndpointNotes* notes;
     const Explainer* explainer;
+    const Pulse* pulse;
     std::uint64_t started_ns;  // of the monotonic clock
     std::string reactor;
     std::function<std::size_t()> clients;
@@ -37,15 +39,8 @@ class AdminSource final : public admin::Source {
                                       std::uint64_t tick);
   void add_picks(admin::Facts& facts) const;
   void add_latency(admin::Facts& facts) const;
-  admin::Check maintenance_check() const;
-  admin::Check worker_check(std::uint32_t index);
 
-  struct Asked {
-    std::uint64_t times = 0;
-    std::uint64_t at_ns = 0;
-  };
   Parts parts_;
-  std::vector<Asked> asked_;  // by worker
 };
 
 }  // namespace pickd::control

@@ -82,15 +82,16 @@ base::Result<std::unique_ptr<ControlServer>> ControlServer::create(const config:
   server->engines_ = std::move(*engines);
   server->renew_rates();
   server->started_ns_ = base::monotonic_ns();
+  server->pulse_ = std::make_unique<Pulse>(*server->reactor_, *server->room_);
   if (auto started = server->start_admin(); !started) return started.error();
   server->room_->start();
   return server;
 }
 
 base::Result<void> ControlServer::start_admin() {
-  admin_source_ = std::make_unique<AdminSource>(
-      AdminSource::Parts{room_.get(), &notes_, explainer_.get(), started_ns_, reactor_->name(),
-                         [this] { return sessions_.size(); }, [this] { return channels_.size(); }});
+  admin_source_ = std::make_unique<AdminSource>(AdminSource::Parts{
+      room_.get(), &notes_, explainer_.get(), pulse_.get(), started_ns_, reactor_->name(),
+      [this] { return sessions_.size(); }, [this] { return channels_.size(); }});
   auto made = admin::AdminServer::create(config_.admin, *reactor_, *counters_, *admin_source_);
   if (!made) return made.error();
   admin_ = std::move(*made);
@@ -120,6 +121,7 @@ ControlServer::~ControlServer() {
   }
   admin_.reset();
   admin_source_.reset();
+  pulse_.reset();
   explainer_.reset();
   external_watch_.reset();
   discovery_.reset();

@@ -24,6 +24,7 @@
 #include "daemon/control/explainer.hpp"
 #include "daemon/control/external_watch.hpp"
 #include "daemon/control/message.hpp"
+#include "daemon/control/pulse.hpp"
 #include "daemon/control/recording.hpp"
 #include "daemon/control/session.hpp"
 #include "daemon/endpoints/endpoint_notes.hpp"
@@ -118,6 +119,7 @@ class ControlServer {
   std::unique_ptr<Explainer> explainer_;
   std::unique_ptr<ExternalWatch> external_watch_;
   std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Pulse> pulse_;
   std::unique_ptr<AdminSource> admin_source_;
   std::unique_ptr<admin::AdminServer> admin_;  // nullptr: not configured
   std::unordered_map<std::uint64_t, Session> sessions_;

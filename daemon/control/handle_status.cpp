@@ -50,6 +50,11 @@ void Handlers::ask_status(ControlServer& server, Session& session, const fb::Mes
     counters.push_back(fb::CreateCounter(
         builder, name, state::sum_counter(room.segment(), static_cast<abi::Counter>(at))));
   }
+  // No total, but a number that who reads the list understands as well: by its name.
+  std::uint64_t standing_still = 0;
+  for (const admin::Check& check : server.pulse_->threads()) standing_still += check.good ? 0 : 1;
+  const auto name = builder.CreateString("pickd_threads_standing_still");
+  counters.push_back(fb::CreateCounter(builder, name, standing_still));
   const auto counter_list = builder.CreateVector(counters);
   const auto latency = builder.CreateVector(latency_of(room, builder));
   const auto version = builder.CreateString(kVersion);

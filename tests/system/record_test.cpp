@@ -2,6 +2,7 @@
 // trace goes through a daemon as picks.
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -101,6 +102,31 @@ TEST(SystemRecord, OneRecordsAtATimeAndItsDeathEndsTheRecording) {
   const Ended third = run("pickctl", {"--socket", daemon.socket(), "record", "--output",
                                       daemon.directory() + "/other", "--seconds", "0.01"});
   EXPECT_EQ(third.exit_code, 0) << third.errors;
+}
+
+TEST(SystemRecord, KeepsAFileThatIsThereAndLetsNobodyElseReadIt) {
+  Daemon daemon;
+  const std::string path = daemon.directory() + "/trace.jsonl";
+  const auto record = [&](const std::string& to, bool force) {
+    std::vector<std::string> words = {"--socket", daemon.socket(), "record", "--output",
+                                      to,         "--seconds",     "0.01"};
+    if (force) words.emplace_back("--force");
+    return run("pickctl", words);
+  };
+  EXPECT_EQ(record(path, false).exit_code, 0);
+  namespace fs = std::filesystem;
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  std::ofstream(path) << "mine\n";
+  const Ended again = record(path, false);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_NE(again.errors.find("--force"), std::string::npos) << again.errors;
+  EXPECT_EQ(fs::file_size(path), 5U);
+  EXPECT_EQ(record(path, true).exit_code, 0);
+  EXPECT_EQ(fs::file_size(path), 0U);
+  const std::string link = daemon.directory() + "/link";
+  fs::create_symlink(path, link);
+  EXPECT_EQ(record(link, true).exit_code, 1) << "it may lead to another's file";
+  EXPECT_EQ(record("/dev/null", false).exit_code, 0);
 }
 
 TEST(SystemRecord, ReplayRefusesWhatIsNoTrace) {

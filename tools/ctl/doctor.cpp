@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "abi/state_layout.hpp"
-#include "daemon/base/clock.hpp"
 #include "pickd/pickd.h"
 #include "tools/common/control_client.hpp"
 #include "tools/common/human.hpp"
@@ -40,6 +39,7 @@ void take(const fb::StatusAnswer& status, DoctorFacts& facts) {
   facts.prefix_words = status.prefix_words();
   facts.prefix_live = status.prefix_live();
   facts.counters = counters_of(status);
+  facts.standing_still = facts.counters["pickd_threads_standing_still"];
   if (status.latency() == nullptr) return;
   for (const fb::LatencyClass* of : *status.latency()) {
     if (of->ttft()->drifting() || of->itl()->drifting())
@@ -62,8 +62,6 @@ DoctorFacts facts_of(const std::string& socket, double seconds) {
   look();
   facts.counters_before = std::move(before);
   facts.counters_before_ms = facts.uptime_ms - std::min(from_ms, facts.uptime_ms);
-  const std::uint64_t now_ns = base::boot_ns();
-  facts.heartbeat_age_ms = (now_ns - std::min(now_ns, control.state().heartbeat_ns())) / 1'000'000;
   facts.endpoints = ask_endpoints(control);
   const std::string directory = facts.state_path.substr(0, facts.state_path.find_last_of('/') + 1);
   struct statvfs room {};

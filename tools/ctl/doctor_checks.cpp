@@ -136,15 +136,12 @@ void clock(const DoctorFacts& facts, Findings& findings) {
   }
 }
 
-// Told by the thread itself, in memory seen from here: the one that answers questions may be
-// well while this one is not.
-void maintenance(const DoctorFacts& facts, Findings& findings) {
-  constexpr std::uint64_t kSilentMs = 5000;
-  if (facts.heartbeat_age_ms < kSilentMs) return;
+void threads(const DoctorFacts& facts, Findings& findings) {
+  if (facts.standing_still == 0) return;
   findings.push_back({Severity::kFault,
-                      "the daemon's maintenance thread stands still since " +
-                          tools::human_ms(facts.heartbeat_age_ms) +
-                          ": nothing is forgotten, and picks are taken for degraded",
+                      std::to_string(facts.standing_still) +
+                          " threads of the daemon stand still: picks come degraded or late, or "
+                          "nothing is forgotten",
                       "stuck or starved: look at its log and its CPU limit, then restart it; the "
                       "store stays warm"});
 }
@@ -243,7 +240,7 @@ constexpr Check kChecks[] = {
     {"reactor", reactor},
     {"room for the state", room_for_state},
     {"clock", clock},
-    {"maintenance", maintenance},
+    {"threads", threads},
     {"reports", reports},
     {"refused picks", refusals},
     {"room in the store", store_room},

@@ -18,7 +18,7 @@ struct DoctorFacts {
   std::string reactor_why;  // why it is not io_uring though that was wanted
   std::string state_path;
   bool virtual_clock = false;
-  std::uint64_t heartbeat_age_ms = 0;  // of the daemon's maintenance thread
+  std::uint64_t standing_still = 0;  // threads
   std::uint64_t uptime_ms = 0;
   std::uint32_t block_tokens = 0;
   std::uint64_t state_bytes = 0;

@@ -76,7 +76,7 @@ int run_command(int argc, char** argv) {
   CLI::App app{"pickctl: looks at a running pickd and operates it.\n"};
   app.footer(
       "Exit codes: 0 done, 1 the daemon is not there or refused, or the output could not be "
-      "written,\n2 arguments bad, 3 doctor or config diff found something.");
+      "written,\n2 arguments bad, 3 doctor, config diff or status --check found something.");
   app.set_version_flag("--version", std::string("pickctl ") + pickd_version());
   app.require_subcommand(1);
   pickd::ctl::Common common;

@@ -1,11 +1,14 @@
 // pickctl status.
+#include <CLI/CLI.hpp>
 #include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/common/control_client.hpp"
 #include "tools/common/human.hpp"
 #include "tools/ctl/commands.hpp"
+#include "tools/ctl/daemon_view.hpp"
 
 namespace pickd::ctl {
 
@@ -112,12 +115,15 @@ void print_text(const fb::StatusAnswer& status) {
 
 }  // namespace
 
-Run make_status(CLI::App&, const Common& common) {
-  return [&common] {
+Run make_status(CLI::App& app, const Common& common) {
+  auto check = std::make_shared<bool>(false);
+  app.add_flag("--check", *check,
+               "Exit code 3 when a thread of the daemon stands still: for probes that restart it");
+  return [check, &common] {
     tools::ControlClient control(common.socket, "pickctl");
     const auto& status = control.ask<fb::AskStatus, fb::StatusAnswer>(fb::CreateAskStatus);
     common.json ? print_json(status) : print_text(status);
-    return 0;
+    return *check && counters_of(status)["pickd_threads_standing_still"] != 0 ? kExitFound : 0;
   };
 }
 
