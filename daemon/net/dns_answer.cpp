@@ -25,6 +25,20 @@ int wire_type(DnsType type) {
   return ns_t_a;
 }
 
+constexpr std::size_t kNameBytesMax = 255;  // on the wire, RFC 1035, 3.1; c-ares takes longer ones
+
+// What a name takes on the wire, of its text: \ddd and \x are a byte, and a length stands before
+// the first label and after the last.
+std::size_t wire_bytes(const std::string& text) {
+  std::size_t bytes = 2;
+  for (std::size_t at = 0; at < text.size(); ++at, ++bytes) {
+    if (text[at] != '\\' || at + 1 == text.size()) continue;
+    const bool number = text[at + 1] >= '0' && text[at + 1] <= '9';
+    at += number ? 3 : 1;
+  }
+  return bytes;
+}
+
 // Walks a message; each step says whether it stayed within the bytes.
 class Walk {
  public:
@@ -49,7 +63,9 @@ class Walk {
     }
     std::string out(text);
     ares_free_string(text);
-    return taken >= 0 && skip(static_cast<std::size_t>(taken)) ? std::optional(out) : std::nullopt;
+    if (taken < 0 || !skip(static_cast<std::size_t>(taken)) || wire_bytes(out) > kNameBytesMax)
+      return std::nullopt;
+    return out;
   }
 
   std::uint16_t u16(std::size_t offset = 0) const {

@@ -230,6 +230,23 @@ TEST(DnsAnswer, IsNeverReadBeyondItsEnd) {
   }
 }
 
+TEST(DnsAnswer, RefusesNamesThatAreLongerThanNamesCanBe) {
+  const std::string question = DnsServer::question("a.example", kTypeSrv);
+  const auto read_with = [&](const std::string& target) {
+    return read(DnsServer::message(1, question, {.records = {DnsServer::srv(target, 8000)}}, false),
+                DnsType::kSrv);
+  };
+  const std::string label = std::string(61, 'a') + ".";  // 62 bytes on the wire
+  const std::string four = label + label + label + label;
+  auto longest = read_with(four + std::string(5, 'b'));
+  ASSERT_TRUE(longest.ok()) << "255 bytes: 4 * 62, 6, and the end";
+  EXPECT_EQ(longest->records.at(0).target, four + std::string(5, 'b'));
+  EXPECT_FALSE(read_with(four + std::string(6, 'b')).ok());
+  // Written as \ddd, so longer as text.
+  EXPECT_TRUE(read_with(four + std::string(5, '\x11')).ok());
+  EXPECT_FALSE(read_with(four + std::string(6, '\x11')).ok());
+}
+
 TEST(DnsAnswer, RefusesNamesThatPointInCircles) {
   DnsServer::Answer answer{.records = {DnsServer::a("10.0.0.1")}};
   std::string message =
